@@ -54,6 +54,7 @@ var allowed = map[string][]string{
 	"console":                        {"store", ".", "saga", "outbox", "console/rates", "internal/..."},
 	"console/rates":                  {"."}, // in its tests
 	"semellambda":                    {"store", ".", "consume", "semelhttp"},
+	"semelconnect":                   {"store", ".", "semelhttp"},
 	"semelgrpc":                      {"store", ".", "semelhttp"},
 	"semelotel":                      {"store", ".", "store/timed", "consume", "consume/driver"},
 	"cmd/...":                        {"/...", "cmd/..."},

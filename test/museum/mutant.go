@@ -49,6 +49,7 @@ const (
 	dynamo = "store/dynamostore"
 	lambda = "semellambda"
 	rpc    = "semelgrpc"
+	conn   = "semelconnect"
 	nearby = "store/nearcache"
 	shards = "store/shardstore"
 

@@ -18,4 +18,14 @@ var rpcs = []Mutant{
 		Dir: rpc, Func: "payloadOf", Package: rpc, Run: "TestUnary_Refused_HasReasonAndNoEffect",
 		Old: "FullName()), body)", New: "FullName()), body[:0])",
 	},
+	{
+		Name: "Connect: a code that leaves doubt is kept as the answer", Rule: "rule 9",
+		Dir: conn, Func: "judge", Package: conn, Run: "TestUnary_EachCode_FollowsTheTable",
+		Old: "case ok && effects[e.Code()] == kept:", New: "case ok && effects[e.Code()] != nothingDone:",
+	},
+	{
+		Name: "Connect: a stream with a key passes unprotected", Rule: "http",
+		Dir: conn, Func: "(*interceptor).WrapStreamingHandler", Package: conn, Run: "TestStream_WithKey_IsRefused",
+		Old: "len(conn.RequestHeader()[keyHeader]) > 0", New: "len(conn.RequestHeader()[keyHeader]) > 1",
+	},
 }

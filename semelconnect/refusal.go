@@ -1,0 +1,59 @@
+package semelconnect
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"strconv"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+)
+
+// refuse makes the error of a request that Semel does not run. after is the header
+// Retry-After; zero: none.
+func refuse(code connect.Code, after time.Duration, text string) error {
+	e := connect.NewError(code, errors.New(text))
+	if after > 0 {
+		e.Meta().Set("Retry-After", strconv.Itoa(int(math.Ceil(after.Seconds()))))
+	}
+	return e
+}
+
+// refusalOf is what the client gets for an error of semel.Runner. The texts of causes are
+// not for clients.
+func refusalOf(ctx context.Context, method string, err error) error {
+	e, ok := errors.AsType[*semel.Error](err)
+	if !ok {
+		return misconfigured(ctx, method, err)
+	}
+	again := max(e.RetryAfter, time.Second)
+	switch e.Reason {
+	case semel.ErrMismatch:
+		return refuse(connect.CodeInvalidArgument, 0,
+			"this idempotency key was used before for another request; repeat the first request as it was, or use a new key")
+	case semel.ErrInProgress:
+		return refuse(connect.CodeAborted, again, "the first request with this idempotency key is in progress; repeat it with the same key")
+	case semel.ErrLeaseLost:
+		return refuse(connect.CodeAborted, again, "the method ran longer than its lease; repeat the request with the same idempotency key to get the recorded answer")
+	case semel.ErrParked:
+		return refuse(connect.CodeFailedPrecondition, 0,
+			"it is not known whether the request took effect; an operator has to decide; do not send it with a new idempotency key")
+	case semel.ErrNotKept:
+		return refuse(connect.CodeFailedPrecondition, 0, "the request took effect, but its response is not kept")
+	case semel.ErrReleased:
+		return refuse(connect.CodeUnavailable, again, "the first request with this idempotency key failed; repeat it with the same key")
+	case semel.ErrUnavailable, semel.ErrCanceled, store.ErrCorrupt:
+		return refuse(connect.CodeUnavailable, again, "repeated requests cannot be recognised at the moment; repeat the request with the same idempotency key")
+	}
+	return misconfigured(ctx, method, err)
+}
+
+func misconfigured(ctx context.Context, method string, err error) error {
+	slog.ErrorContext(ctx, "semelconnect: the interceptor is set up wrongly; the request is refused", "method", method, "error", err)
+	return refuse(connect.CodeInternal, 0, "the server cannot tell repeated requests apart, and has done nothing")
+}
