@@ -234,10 +234,10 @@ func (c *counter) Publish(_ context.Context, messages []outbox.Message, answer f
 func TestPublisher_SinkIsSlow_InFlightIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, sink := outboxtest.NewMemory(), &counter{release: make(chan struct{})}
-		stop := start(t, m, sink, &outbox.Options{Batch: 10, InFlight: 30, Drain: time.Hour})
-		for n := range 200 {
+		for n := range 200 { // first, because fewer than 10 in a batch would leave less than half a batch of room
 			put(t, m, fmt.Sprint("k", n), 0, 1)
 		}
+		stop := start(t, m, sink, &outbox.Options{Batch: 10, InFlight: 30, Drain: time.Hour})
 		time.Sleep(time.Minute)
 		if got := sink.now.Load(); got != 30 {
 			t.Errorf("the sink has %d messages, want 30", got)
