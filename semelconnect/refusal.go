@@ -32,22 +32,23 @@ func refusalOf(ctx context.Context, method string, err error) error {
 		return misconfigured(ctx, method, err)
 	}
 	again := max(e.RetryAfter, time.Second)
-	switch e.Reason {
-	case semel.ErrMismatch:
+	is := func(reason error) bool { return errors.Is(e.Reason, reason) }
+	switch {
+	case is(semel.ErrMismatch):
 		return refuse(connect.CodeInvalidArgument, 0,
 			"this idempotency key was used before for another request; repeat the first request as it was, or use a new key")
-	case semel.ErrInProgress:
+	case is(semel.ErrInProgress):
 		return refuse(connect.CodeAborted, again, "the first request with this idempotency key is in progress; repeat it with the same key")
-	case semel.ErrLeaseLost:
+	case is(semel.ErrLeaseLost):
 		return refuse(connect.CodeAborted, again, "the method ran longer than its lease; repeat the request with the same idempotency key to get the recorded answer")
-	case semel.ErrParked:
+	case is(semel.ErrParked):
 		return refuse(connect.CodeFailedPrecondition, 0,
 			"it is not known whether the request took effect; an operator has to decide; do not send it with a new idempotency key")
-	case semel.ErrNotKept:
+	case is(semel.ErrNotKept):
 		return refuse(connect.CodeFailedPrecondition, 0, "the request took effect, but its response is not kept")
-	case semel.ErrReleased:
+	case is(semel.ErrReleased):
 		return refuse(connect.CodeUnavailable, again, "the first request with this idempotency key failed; repeat it with the same key")
-	case semel.ErrUnavailable, semel.ErrCanceled, store.ErrCorrupt:
+	case is(semel.ErrUnavailable), is(semel.ErrCanceled), is(store.ErrCorrupt):
 		return refuse(connect.CodeUnavailable, again, "repeated requests cannot be recognised at the moment; repeat the request with the same idempotency key")
 	}
 	return misconfigured(ctx, method, err)

@@ -44,23 +44,24 @@ func refusalOf(ctx context.Context, method string, err error) error {
 		return misconfigured(ctx, method, err)
 	}
 	again := max(e.RetryAfter, retrySoon)
-	switch e.Reason {
-	case semel.ErrMismatch:
+	is := func(reason error) bool { return errors.Is(e.Reason, reason) }
+	switch {
+	case is(semel.ErrMismatch):
 		return refuse(codes.InvalidArgument, "PAYLOAD_MISMATCH", 0,
 			"this idempotency-key was used before for another request; repeat the first request as it was, or use a new key")
-	case semel.ErrInProgress:
+	case is(semel.ErrInProgress):
 		return refuse(codes.Aborted, "IN_PROGRESS", again, "the first request with this idempotency-key is in progress; repeat it with the same key")
-	case semel.ErrLeaseLost:
+	case is(semel.ErrLeaseLost):
 		return refuse(codes.Aborted, "LEASE_LOST", again, "the method ran longer than its lease; repeat the request with the same idempotency-key to get the recorded answer")
-	case semel.ErrParked:
+	case is(semel.ErrParked):
 		return refuse(codes.FailedPrecondition, "OUTCOME_UNKNOWN", 0,
 			"it is not known whether the request took effect; an operator has to decide; do not send it with a new idempotency-key")
-	case semel.ErrNotKept:
+	case is(semel.ErrNotKept):
 		return refuse(codes.FailedPrecondition, "RESULT_NOT_KEPT", 0, "the request took effect, but its response is not kept")
-	case semel.ErrReleased:
+	case is(semel.ErrReleased):
 		return refuse(codes.Unavailable, "ATTEMPT_FAILED", again, "the first request with this idempotency-key failed; repeat it with the same key")
-	case semel.ErrUnavailable, semel.ErrCanceled, store.ErrCorrupt:
-		if e.Reason == semel.ErrCanceled && ctx.Err() != nil {
+	case is(semel.ErrUnavailable), is(semel.ErrCanceled), is(store.ErrCorrupt):
+		if is(semel.ErrCanceled) && ctx.Err() != nil {
 			return status.FromContextError(ctx.Err()).Err()
 		}
 		return refuse(codes.Unavailable, "STORE_UNAVAILABLE", again, "repeated requests cannot be recognised at the moment; repeat the request with the same idempotency-key")
