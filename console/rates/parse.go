@@ -62,7 +62,7 @@ func parse(r io.Reader) (c counts, err error) {
 		if !known {
 			continue
 		}
-		// The value is behind the last brace; a time stamp may follow.
+		// The value follows the last brace, and may have a time stamp after it.
 		fields := strings.Fields(labels[strings.LastIndexByte(labels, '}')+1:])
 		if len(fields) == 0 {
 			return c, fmt.Errorf("semel_calls_total has no value in the line %q", lines.Text())

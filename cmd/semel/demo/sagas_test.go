@@ -38,7 +38,7 @@ func TestDesk_WithoutSemelKilled_DoesNotAddUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What goes wrong depends on where the kills fall: six may hit no payment.
+	// The kills come at random moments: none of the six may hit a payment.
 	if f.Wrong == 0 || len(f.wrong) == 0 || f.Recognised != 0 || f.Stray+f.Unbalanced != 0 {
 		t.Errorf("got %+v", f)
 	}
