@@ -26,7 +26,7 @@ func buildTests(ctx context.Context, dir, overlay, binary string) error {
 	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay="+overlay,
 		"-gcflags=-e -N -l -dwarf=false", "-ldflags=-s -w", "-o", binary, ".")
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOGC=400")
+	cmd.Env = append(os.Environ(), "GOFLAGS=-trimpath", "GOGC=400")
 	out, err := cmd.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		return &errBuild{string(out)}

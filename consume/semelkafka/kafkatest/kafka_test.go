@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -63,13 +62,9 @@ func everywhere(t *testing.T, test func(t *testing.T, seed string)) {
 	})
 }
 
-// script is the path of scripts/kafka/kafka.
+// script is the path of scripts/kafka/kafka. Tests run in the directory of their package.
 func script() (string, error) {
-	_, file, _, ok := runtime.Caller(0)
-	if !ok {
-		return "", errors.New("the path of the sources is unknown")
-	}
-	return filepath.Join(filepath.Dir(file), "..", "..", "..", "scripts", "kafka", "kafka"), nil
+	return filepath.Abs(filepath.Join("..", "..", "..", "scripts", "kafka", "kafka"))
 }
 
 var errNoKafka = errors.New("no Apache Kafka")
