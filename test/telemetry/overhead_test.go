@@ -39,7 +39,7 @@ func TestDo_WithTelemetry_Overhead(t *testing.T) {
 	if os.Getenv("SEMEL_TEST_COMPARE") == "" {
 		t.Skip("a benchmark of a minute; SEMEL_TEST_COMPARE=1 runs it")
 	}
-	pool, err := pgxpool.New(t.Context(), pgtest.Start(t).URL())
+	pool, err := pgxpool.New(t.Context(), pgtest.Start(t, pgtest.Durable...).URL())
 	if err != nil {
 		t.Fatal(err)
 	}
