@@ -6,7 +6,7 @@ import "testing"
 
 // A process is killed in a saga, and a version of the code with another order of steps
 // goes on, as the same application version of DBOS.
-func TestCampaign_StepsReordered(t *testing.T) {
+func TestCompare_StepsReordered(t *testing.T) {
 	both(t, spec{Version: "1"}, func(t *testing.T, w *world) {
 		w.killAt(t, "a", "ship", 1, nil)
 		w.start(t, "second", func(s *spec) { s.Steps = []string{"charge", "hold", "ship"} })
@@ -16,7 +16,7 @@ func TestCampaign_StepsReordered(t *testing.T) {
 }
 
 // The same with a step that has another name.
-func TestCampaign_StepRenamed(t *testing.T) {
+func TestCompare_StepRenamed(t *testing.T) {
 	both(t, spec{Version: "1"}, func(t *testing.T, w *world) {
 		w.killAt(t, "a", "ship", 1, nil)
 		w.start(t, "second", func(s *spec) { s.Steps = []string{"hold", "pay", "ship"} })
@@ -26,7 +26,7 @@ func TestCampaign_StepRenamed(t *testing.T) {
 }
 
 // The same, with the default of DBOS: each build is an application version of its own.
-func TestCampaign_StepRenamed_OtherApplicationVersion(t *testing.T) {
+func TestCompare_StepRenamed_OtherApplicationVersion(t *testing.T) {
 	both(t, spec{Version: "1"}, func(t *testing.T, w *world) {
 		w.killAt(t, "a", "ship", 1, nil)
 		second := w.start(t, "second", func(s *spec) { s.Steps, s.Version, s.Run = []string{"hold", "pay", "ship"}, "2", []string{"b"} })

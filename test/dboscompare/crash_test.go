@@ -44,7 +44,7 @@ func refuse(step string) func(c *call, n int) answer {
 }
 
 // A process is killed after the effect of a step and before its record.
-func TestCampaign_KilledBetweenEffectAndRecord(t *testing.T) {
+func TestCompare_KilledBetweenEffectAndRecord(t *testing.T) {
 	both(t, spec{}, func(t *testing.T, w *world) {
 		w.killAt(t, "a", "charge", 1, nil)
 		w.start(t, "second", nil)
@@ -55,7 +55,7 @@ func TestCampaign_KilledBetweenEffectAndRecord(t *testing.T) {
 }
 
 // The same with a step that must not be repeated.
-func TestCampaign_KilledBetweenEffectAndRecord_ParkedStep(t *testing.T) {
+func TestCompare_KilledBetweenEffectAndRecord_ParkedStep(t *testing.T) {
 	both(t, spec{Parked: "charge"}, func(t *testing.T, w *world) {
 		w.killAt(t, "a", "charge", 1, nil)
 		w.start(t, "second", nil)
@@ -66,7 +66,7 @@ func TestCampaign_KilledBetweenEffectAndRecord_ParkedStep(t *testing.T) {
 
 // A step is refused for good, and the process is killed while it undoes the step before.
 // When another process goes on, the refused step would succeed.
-func TestCampaign_KilledWhileItTurnsBack(t *testing.T) {
+func TestCompare_KilledWhileItTurnsBack(t *testing.T) {
 	both(t, spec{}, func(t *testing.T, w *world) {
 		w.answers(refuse("ship"))
 		w.killAt(t, "a", "-charge", 1, nil)
@@ -82,7 +82,7 @@ func TestCampaign_KilledWhileItTurnsBack(t *testing.T) {
 
 // A process that runs a saga lives, and a second one starts. Both contenders have their
 // defaults: processes of DBOS have the same executor ID then.
-func TestCampaign_SecondProcessStarts_FirstLives(t *testing.T) {
+func TestCompare_SecondProcessStarts_FirstLives(t *testing.T) {
 	both(t, spec{Lease: 30 * time.Second}, func(t *testing.T, w *world) {
 		release := w.holdFirst(t, "charge")
 		w.start(t, "first", func(s *spec) { s.Run = []string{"a"} })
@@ -122,7 +122,7 @@ func (w *world) holdFirst(t *testing.T, kind string) (release func()) {
 // A process is frozen in a step. Another process takes its saga over: with Semel when the
 // lease has expired, with DBOS because it has the executor ID of the first. Then the first
 // goes on.
-func TestCampaign_FrozenProcessWakes(t *testing.T) {
+func TestCompare_FrozenProcessWakes(t *testing.T) {
 	both(t, spec{}, func(t *testing.T, w *world) {
 		release := w.holdFirst(t, "charge")
 		first := w.start(t, "first", func(s *spec) { s.Run = []string{"a"} })
@@ -139,7 +139,7 @@ func TestCampaign_FrozenProcessWakes(t *testing.T) {
 }
 
 // The process of a saga is killed, and another one works that has another executor ID.
-func TestCampaign_Killed_OtherExecutorWorks(t *testing.T) {
+func TestCompare_Killed_OtherExecutorWorks(t *testing.T) {
 	both(t, spec{}, func(t *testing.T, w *world) {
 		w.killAt(t, "a", "charge", 1, func(s *spec) { s.Executor = "host-1" })
 		second := w.other(t)

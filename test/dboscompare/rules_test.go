@@ -10,7 +10,7 @@ import (
 )
 
 // A step returns an error that is not for good, once.
-func TestCampaign_PlainError(t *testing.T) {
+func TestCompare_PlainError(t *testing.T) {
 	fail := func(c *call, n int) answer {
 		if c.String() == "charge" && n == 1 {
 			return fails
@@ -32,7 +32,7 @@ func TestCampaign_PlainError(t *testing.T) {
 
 // A compensation fails until it gives up. Then the other system works again, and an
 // operator lets the saga go on. Another saga has undone all: how do the two differ?
-func TestCampaign_CompensationGivesUp(t *testing.T) {
+func TestCompare_CompensationGivesUp(t *testing.T) {
 	both(t, spec{Retries: 2}, func(t *testing.T, w *world) {
 		w.answers(func(c *call, _ int) answer {
 			switch {
@@ -58,7 +58,7 @@ func TestCampaign_CompensationGivesUp(t *testing.T) {
 }
 
 // The caller leaves while the saga undoes its steps.
-func TestCampaign_CallerLeavesWhileItTurnsBack(t *testing.T) {
+func TestCompare_CallerLeavesWhileItTurnsBack(t *testing.T) {
 	both(t, spec{}, func(t *testing.T, w *world) {
 		release := make(chan struct{})
 		w.answers(func(c *call, n int) answer {
@@ -90,7 +90,7 @@ func TestCampaign_CallerLeavesWhileItTurnsBack(t *testing.T) {
 }
 
 // The deadline passes while a step runs. The step ends, and nobody has its result.
-func TestCampaign_Deadline(t *testing.T) {
+func TestCompare_Deadline(t *testing.T) {
 	both(t, spec{}, func(t *testing.T, w *world) {
 		if w.contender == "Semel" { // its deadline is in the code
 			w.killAt(t, "a", "charge", 1, nil)
@@ -119,7 +119,7 @@ func TestCampaign_Deadline(t *testing.T) {
 }
 
 // A saga sleeps for an hour, and another one runs in the same process.
-func TestCampaign_SleepingSagaDelaysNone(t *testing.T) {
+func TestCompare_SleepingSagaDelaysNone(t *testing.T) {
 	both(t, spec{Steps: []string{"hold", nap, "ship"}, Sleeper: "a", Nap: time.Hour}, func(t *testing.T, w *world) {
 		released := make(chan struct{})
 		w.answers(func(c *call, _ int) answer {
@@ -138,7 +138,7 @@ func TestCampaign_SleepingSagaDelaysNone(t *testing.T) {
 }
 
 // A process is killed while its saga sleeps, and another one goes on.
-func TestCampaign_KilledWhileItSleeps(t *testing.T) {
+func TestCompare_KilledWhileItSleeps(t *testing.T) {
 	both(t, spec{Steps: []string{"hold", nap, "ship"}, Sleeper: "a", Nap: 4 * time.Second}, func(t *testing.T, w *world) {
 		p := w.start(t, "first", func(s *spec) { s.Run = []string{"a"} })
 		until := w.whenRecorded(t, "a", nap)

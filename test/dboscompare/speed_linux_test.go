@@ -28,10 +28,10 @@ func TestSaga_ComparedWithDBOS(t *testing.T) {
 		t.Run(fmt.Sprintf("delay=%v", delay), func(t *testing.T) { // of each round trip
 			b := &bench{dataDir: server.DataDir(), prefix: t.Name()}
 			ours, theirs := semelSaga(t, server.URL(), delay, semelConnections), dbosWorkflow(t, server.URL(), delay, dbosConnections)
-			b.versus(t, 1, 20, ours, theirs)
-			b.versus(t, 16, 48, ours, theirs)
-			b.versus(t, 64, 128, ours, theirs)
-			b.versus(t, 64, 128, semelSaga(t, server.URL(), delay, 64), dbosWorkflow(t, server.URL(), delay, 64))
+			b.versus(t, 1, 100, ours, theirs)
+			b.versus(t, 16, 480, ours, theirs)
+			b.versus(t, 64, 1280, ours, theirs)
+			b.versus(t, 64, 1280, semelSaga(t, server.URL(), delay, 64), dbosWorkflow(t, server.URL(), delay, 64))
 		})
 	}
 }
