@@ -31,16 +31,19 @@ help: ## Show this list
 # commands of their own.
 ALL_PACKAGES = $(shell $(GO) list work | grep -vE '/test/(museum|release)$$')
 
-# The slowest come first, so that none of them runs alone at the end.
-SLOW = $(addprefix github.com/semel-go/semel/,test/chaos store/pgstore store/redisstore store/dynamostore consume/semelkafka/kafkatest \
-	consume/semelamqp consume/semelsqs consume/semelpulsar cmd/semel/internal/cli cmd/semel/semel-deliver/internal/cli test/model semelhttp test/storm store/sqlitestore)
-PACKAGES = $(SLOW) $(filter-out $(SLOW),$(ALL_PACKAGES))
-
-# The client of Pulsar has data races of its own when it is closed while it connects, so
-# that the race detector says nothing about these tests: those of the packages in PULSAR,
-# and of DELIVER those with Pulsar in their name, which it does not compile.
-PULSAR = $(addprefix github.com/semel-go/semel/,consume/semelpulsar examples/pulsar-postgres)
+# The race detector watches the tests of the packages that are linked into programs of
+# others. It does not watch those that start programs: test/, the examples and the demo. Nor
+# those of Pulsar: its client has data races of its own when it is closed while it connects.
+# With Pulsar in their name the tests of DELIVER are compiled without the detector only.
+PLAIN_PATTERN = semel/(test|examples)/|semel/cmd/semel/demo|semelpulsar$$
 DELIVER = github.com/semel-go/semel/cmd/semel/semel-deliver/internal/cli
+
+# The slowest come first, so that none of them runs alone at the end.
+SLOW = $(addprefix github.com/semel-go/semel/,store/pgstore store/redisstore store/dynamostore consume/semelkafka/kafkatest \
+	consume/semelamqp consume/semelsqs cmd/semel/internal/cli cmd/semel/semel-deliver/internal/cli semelhttp store/sqlitestore)
+SLOW_PLAIN = $(addprefix github.com/semel-go/semel/,test/chaos consume/semelpulsar test/storm test/sim test/model)
+WATCHED = $(SLOW) $(filter-out $(SLOW),$(shell printf '%s\n' $(ALL_PACKAGES) | grep -vE '$(PLAIN_PATTERN)'))
+PLAIN = $(SLOW_PLAIN) $(filter-out $(SLOW_PLAIN),$(shell printf '%s\n' $(ALL_PACKAGES) | grep -E '$(PLAIN_PATTERN)'))
 
 # The packages with campaigns, which are the tests named TestCampaign.
 CAMPAIGNS = $(shell git grep -l '^func TestCampaign' -- '*.go' | xargs -n1 dirname | sort -u | sed 's|^|github.com/semel-go/semel/|')
@@ -50,12 +53,12 @@ LANES ?= 3
 
 .PHONY: test
 test: vet ## Run the tests of every module in their short form, with the race detector (10 to 18 minutes on 2 cores)
-	$(GO) test $(RACE) -vet=off -p $(LANES) -short -timeout 20m $(filter-out $(PULSAR),$(PACKAGES))
-	$(GO) test -vet=off -short -timeout 20m $(PULSAR)
+	$(GO) test $(RACE) -vet=off -p $(LANES) -short -timeout 20m $(WATCHED)
+	$(GO) test -vet=off -p $(LANES) -short -timeout 20m $(PLAIN)
 	[ -z "$(RACE)" ] || $(GO) test -vet=off -short -timeout 20m -run Pulsar $(DELIVER)
 	@echo
 	@[ -n "$(RACE)" ] || echo "LEFT OUT: the race detector, because there is no C compiler" >&2
-	@echo "LEFT OUT: the race detector for tests with Pulsar, because its client has races of its own"
+	@echo "LEFT OUT: the race detector for tests that start programs: test, examples and demo; and with Pulsar, whose client has races"
 	@echo "LEFT OUT: campaigns under faults and load: make campaigns"
 	@echo "LEFT OUT: semelkafka on Apache Kafka, because it ran on kfake only: make test-kafka"
 	@echo "LEFT OUT: seeded bugs that the tests must catch: make museum"

@@ -66,7 +66,7 @@ func TestProxy_UpstreamDropsConnection_OneEffect(t *testing.T) {
 func storm() (keys, duplicates int) {
 	switch {
 	case testing.Short():
-		return 1000, 8
+		return 200, 8
 	case raceEnabled: // which makes it many times slower
 		return 2000, 8
 	}
