@@ -81,7 +81,6 @@ type task struct {
 	tries       int  // since the delivery
 	failures    int  // tries that count as attempts
 	uncommitted bool // the last try counts because its transaction did not commit
-	reopened    bool // reopen was tried
 	forgiven    int  // uncommitted tries that an outage caused, which do not count
 
 	work
@@ -145,12 +144,11 @@ func (c *Consumer) try(ctx context.Context, t *task) driver.Disposition {
 func (c *Consumer) tryOnce(ctx context.Context, t *task, started bool) (d driver.Disposition, ran bool) {
 	r := driver.Result{Tries: t.tries}
 	var handlerErr error
-	fence := uint64(0)
 	res, err := c.runner.Run(ctx, t.call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		if t.onStart != nil {
 			t.onStart()
 		}
-		ran, handlerErr, fence = true, errGoexit, x.Fence()
+		ran, handlerErr, r.Fence = true, errGoexit, x.Fence()
 		defer func() {
 			if errors.Is(handlerErr, errGoexit) { // the code after Run does not run then
 				t.failures++
@@ -181,11 +179,10 @@ func (c *Consumer) tryOnce(ctx context.Context, t *task, started bool) (d driver
 		r.Err = handlerErr
 	}
 	d = driver.Decide(r, driver.Policy{Backoff: c.opt.Backoff, AckFailures: c.opt.AckFailures})
-	d.Fence = fence
 	if d.Err = err; started && d.Reason == driver.ReasonExhausted {
 		d.Reason = driver.ReasonDeliveries
 	}
-	d.Fence = c.failureFence(ctx, t, &d)
+	d.Fence = driver.FailureFence(ctx, c.opt.Reopen, t.call, d)
 	return d, ran
 }
 

@@ -3,6 +3,7 @@ package consumetest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -102,6 +103,11 @@ var defects = []struct {
 			return d.Forward(ctx, to, some)
 		}}
 	}, []string{"a dead letter says where it came from"}},
+	{"dead-letters without the fence", func(d *queueDelivery) driver.Delivery {
+		return &broken{queueDelivery: d, forward: func(ctx context.Context, to driver.Action, headers []store.Header) error {
+			return d.Forward(ctx, to, slices.DeleteFunc(slices.Clone(headers), func(h store.Header) bool { return h.Name == driver.LetterFence }))
+		}}
+	}, []string{"a redriven dead letter runs again once"}},
 	{"dead-letters nothing", func(d *queueDelivery) driver.Delivery {
 		return &broken{queueDelivery: d, forward: func(context.Context, driver.Action, []store.Header) error { return nil }}
 	}, []string{"poison ends in the dead letters", "a failure is a dead letter", "another payload is a dead letter", "an unknown outcome goes to the quarantine"}},

@@ -96,6 +96,7 @@ func checks() []check {
 		{name: "poison that kills its process ends in the dead letters", run: poisonKills},
 		{name: "a failure is a dead letter", run: failureIsADeadLetter},
 		{name: "another payload is a dead letter", run: mismatch},
+		{name: "a redriven dead letter runs again once", run: redriven},
 		{name: "an unknown outcome goes to the quarantine", run: unknown},
 		{name: "no key is a dead letter", run: noKey},
 		{name: "no key can stop the consumer", run: rejected},

@@ -106,6 +106,8 @@ type Result struct {
 	FromHandler bool
 	// Attempt is the number of the handler's run; zero: it did not run.
 	Attempt int
+	// Fence is the fencing token of the handler's run; zero: it did not run.
+	Fence uint64
 	// Tries counts the earlier tries since the message was delivered.
 	Tries int
 }
@@ -126,7 +128,7 @@ type Policy struct {
 // has to do both.
 func Decide(r Result, p Policy) Disposition {
 	d := p.decide(r)
-	d.Attempt, d.Err = r.Attempt, r.Err
+	d.Attempt, d.Fence, d.Err = r.Attempt, r.Fence, r.Err
 	return d
 }
 

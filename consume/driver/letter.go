@@ -23,7 +23,7 @@ const (
 	LetterAttempts   = letterPrefix + "attempts"   // runs of the handler; 0: an earlier delivery had failed
 	LetterDeliveries = letterPrefix + "deliveries" // if the broker counts
 	LetterGroup      = letterPrefix + "group"      // the operation
-	LetterFence      = letterPrefix + "fence"      // of the failed run, for a redrive; if the handler ran
+	LetterFence      = letterPrefix + "fence"      // the fencing token of the run, by which Reopen finds the failure; absent if it is not known
 	LetterKey        = letterPrefix + "key"        // the idempotency key, if one was found
 	LetterTopic      = letterPrefix + "topic"
 	LetterAddress    = letterPrefix + "address" // see Origin.Published; of the first publication
@@ -35,10 +35,6 @@ const (
 	// it was lost. Use it to drop such repeats.
 	LetterID = letterPrefix + "id"
 )
-
-// RedriveHeader is the header of a copy that goes back from the dead letters to be
-// run again. Letter removes it.
-const RedriveHeader = "semel-redrive"
 
 // Letter returns the headers of the copy that goes to the dead letters or to
 // the quarantine: the message's own, then where the message came from and why

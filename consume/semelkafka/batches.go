@@ -25,7 +25,7 @@ const MaxBatch = 1000
 //
 // It uses Backoff, AckFailures, Drain and Observe of consume.Options, and, if
 // the ledger has a method Retention() time.Duration, also Retention,
-// ShortRetention and DeadLetterLate. MaxAttempts is the ledger's.
+// ShortRetention and DeadLetterLate. MaxAttempts and Reopen are the ledger's.
 //
 // The order is: copy to the dead letters, record in the ledger, commit to
 // Kafka. The offsets in Kafka only serve to watch the lag. A Source can be

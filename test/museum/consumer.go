@@ -157,7 +157,17 @@ var consumers = []Mutant{
 	},
 	{
 		Name: "a redelivered redrive reopens again", Rule: "rule 13",
-		Dir: consumer, Func: "(*Consumer).reopen", Package: consumer, Run: "TestHandle_RedrivenMessage_RunsAgainOnce",
+		Dir: "consume/driver", Func: "Reopen", Package: consumer, Run: "TestHandle_RedrivenMessage_RunsAgainOnce",
 		Old: "r.State != store.Failed || r.Fence != fence", New: "r.State != store.Failed || fence == 0",
+	},
+	{
+		Name: "Kafka to PostgreSQL: a redriven message does not reopen its key", Rule: "rule 13",
+		Dir: kafkapg, Func: "(*keyedLedger).identifyReopened", Package: kafkapg, Run: "TestKeyed_RedrivenMessage_RunsAgainOnce",
+		Old: "err == nil", New: "err != nil",
+	},
+	{
+		Name: "Kafka to PostgreSQL: the next batch finds a failure that is reopened", Rule: "rule 13",
+		Dir: kafkapg, Func: "(*keyedLedger).Prepare", Package: kafkapg, Run: "TestKeyed_NextBatchPrepared_SeesTheRedrivenMessage",
+		Old: "b.prefetched = l.prefetcher.Prefetch(ctx, calls)", New: "b.prefetched = l.atomic.Prefetcher().Prefetch(ctx, calls)",
 	},
 }

@@ -206,7 +206,7 @@ var postgresBatches = []Mutant{
 	{
 		Name: "PostgreSQL, batches: a message gets the result of another one", Rule: "ack", Parent: "M21: ack before complete",
 		Dir: kafkapg, Func: "(*keyedBatch).setResults", Package: kafkapg, Run: "TestKeyed_MixedBatch",
-		Old: "b.results[b.indexes[n]] = b.result(n, e)", New: "b.results[n] = b.result(n, e)",
+		Old: "b.results[b.indexes[n]] = r", New: "b.results[n] = r",
 	},
 	{
 		Name: "PostgreSQL, batches: a message that crashes the server is tried forever", Rule: "rule 13",

@@ -107,7 +107,7 @@ func (p *shop) keyed(t *testing.T, maxAttempts int) *keyedLedger {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newKeyedLedger(a, consume.Keyed("billing", consume.FromHeader(consume.KeyHeader)), p.write, maxAttempts)
+	return newKeyedLedger(a, consume.Keyed("billing", consume.FromHeader(consume.KeyHeader)), p.write, &consume.Options{MaxAttempts: maxAttempts})
 }
 
 // named makes messages from names of the form "body" or "body/orderkey". The body

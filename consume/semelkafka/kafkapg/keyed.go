@@ -8,6 +8,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/semel-go/semel/store/pgstore"
 )
@@ -16,8 +17,8 @@ import (
 // idempotency key of each message. call finds the key; see consume.Keyed.
 //
 // Make a with a Retention of consume.DefaultRetention or longer. For o see
-// semelkafka.Source.ServeBatches; o.MaxAttempts applies too. Call Source.Close after
-// ServeKeyed has returned.
+// semelkafka.Source.ServeBatches; o.MaxAttempts and o.Reopen apply too. Call
+// Source.Close after ServeKeyed has returned.
 func ServeKeyed(ctx context.Context, s *semelkafka.Source, a *pgstore.Atomic, call consume.CallFunc, h Handler, o *consume.Options) error {
 	if s == nil || a == nil || call == nil || h == nil {
 		return errors.New("kafkapg: ServeKeyed: the source, the Atomic, the CallFunc and the handler must not be nil")
@@ -25,7 +26,7 @@ func ServeKeyed(ctx context.Context, s *semelkafka.Source, a *pgstore.Atomic, ca
 	if err := call.Check(); err != nil {
 		return fmt.Errorf("kafkapg: ServeKeyed: the CallFunc: %w", err)
 	}
-	l := newKeyedLedger(a, call, h, maxAttemptsOf(o))
+	l := newKeyedLedger(a, call, h, o)
 	defer l.markers.end(ctx)
 	return s.ServeBatches(ctx, l, o)
 }
@@ -37,14 +38,22 @@ type keyedLedger struct {
 	call        consume.CallFunc
 	handler     Handler
 	maxAttempts int
+	reopen      *semel.Guard  // consume.Options.Reopen
+	policy      driver.Policy // without Backoff
 	// uncommitted counts, by consume.Origin.ID, the transactions of a single
 	// message that did not commit, because such a transaction leaves no record.
 	uncommitted map[string]int
 	markers     crashMarkers
 }
 
-func newKeyedLedger(a *pgstore.Atomic, call consume.CallFunc, h Handler, maxAttempts int) *keyedLedger {
-	return &keyedLedger{atomic: a, prefetcher: a.Prefetcher(), call: call, handler: h, maxAttempts: maxAttempts, uncommitted: map[string]int{}}
+func newKeyedLedger(a *pgstore.Atomic, call consume.CallFunc, h Handler, o *consume.Options) *keyedLedger {
+	l := &keyedLedger{
+		atomic: a, prefetcher: a.Prefetcher(), call: call, handler: h, maxAttempts: maxAttemptsOf(o), uncommitted: map[string]int{},
+	}
+	if o != nil {
+		l.reopen, l.policy.AckFailures = o.Reopen, o.AckFailures
+	}
+	return l
 }
 
 // Retention tells ServeBatches how long records are kept.

@@ -51,7 +51,7 @@ func TestKeyed_ServerCrashes_EndsAfterMaxAttempts(t *testing.T) {
 	l := p.keyed(t, 3)
 	batch := named("bad/o")
 	for range 3 {
-		b := l.newBatch(batch)
+		b := l.newBatch(batch, l.identify)
 		b.attempts[0] = 1
 		b.result(0, pgstore.Ended{Err: semel.ErrUnavailable})
 	}

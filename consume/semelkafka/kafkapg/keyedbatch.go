@@ -22,14 +22,16 @@ type keyedBatch struct {
 	calls       []semel.Call
 	indexes     []int // of the calls' messages in the batch
 	messages    []*consume.Message
-	handlerErrs []error // of a message that was alone
-	attempts    []int   // the number of the attempt, of a message that was alone
+	handlerErrs []error  // of a message that was alone
+	attempts    []int    // the number of the attempt, of a message that was alone
+	fences      []uint64 // the fencing token of that attempt
 	// blocked has, by order key, the index of the first call that later messages
 	// must not overtake: a single message that has failed or may fail at COMMIT,
 	// or a message that is not done, such as one whose key is in progress
 	// elsewhere.
 	blocked    map[string]int
 	prefetched *pgstore.PrefetchedBatch
+	redriven   bool // a message may reopen its key; then prefetched is empty
 
 	marker     *partitionMarker // of a single message of an isolated partition; otherwise nil
 	tryWritten bool             // marker says that the message is tried
@@ -42,8 +44,12 @@ func (l *keyedLedger) Handle(ctx context.Context, items []semelkafka.Item) []dri
 
 // Prepare implements semelkafka.Preparer.
 func (l *keyedLedger) Prepare(ctx context.Context, items []semelkafka.Item) semelkafka.Prepared {
-	b := l.newBatch(items)
-	b.prefetched = l.prefetcher.Prefetch(ctx, b.calls)
+	b := l.newBatch(items, l.identify)
+	calls := b.calls
+	if b.redriven = l.anyRedriven(items); b.redriven {
+		calls = nil // also keeps later batches from looking up a key before it is reopened
+	}
+	b.prefetched = l.prefetcher.Prefetch(ctx, calls)
 	return (*preparedBatch)(b)
 }
 
@@ -60,10 +66,13 @@ func (p *preparedBatch) Handle(ctx context.Context) []driver.Result {
 	switch {
 	case err != nil:
 		return unavailableResults(b.items, err)
+	case b.redriven:
+		defer b.prefetched.Drop()
+		return b.handleParts(ctx, b.items)
 	case isolated:
 		return b.handleParts(ctx, b.items)
 	}
-	return b.setResults(b.prefetched.Run(ctx, b.handleNew))
+	return b.setResults(ctx, b.prefetched.Run(ctx, b.handleNew))
 }
 
 // Drop implements semelkafka.Prepared.
@@ -73,14 +82,14 @@ func (p *preparedBatch) Drop() {
 
 // newBatch finds the calls of messages. A message without a call gets its result
 // here.
-func (l *keyedLedger) newBatch(items []semelkafka.Item) *keyedBatch {
+func (l *keyedLedger) newBatch(items []semelkafka.Item, identify func(*consume.Message) (semel.Call, error)) *keyedBatch {
 	b := &keyedBatch{
 		keyedLedger: l, items: items, results: make([]driver.Result, len(items)),
 		calls: make([]semel.Call, 0, len(items)), indexes: make([]int, 0, len(items)), messages: make([]*consume.Message, 0, len(items)),
 		blocked: map[string]int{},
 	}
 	for i, it := range items {
-		c, err := l.identify(it.Message)
+		c, err := identify(it.Message)
 		if err != nil {
 			b.results[i].Err = err
 			b.blockIfNotDone(it.OrderKey, len(b.calls)-1, err)
@@ -88,15 +97,17 @@ func (l *keyedLedger) newBatch(items []semelkafka.Item) *keyedBatch {
 		}
 		b.calls, b.indexes, b.messages = append(b.calls, c), append(b.indexes, i), append(b.messages, it.Message)
 	}
-	b.handlerErrs, b.attempts = make([]error, len(b.calls)), make([]int, len(b.calls))
+	b.handlerErrs, b.attempts, b.fences = make([]error, len(b.calls)), make([]int, len(b.calls)), make([]uint64, len(b.calls))
 	return b
 }
 
 // setResults sets the results of the calls, and returns the results of all
 // messages.
-func (b *keyedBatch) setResults(ended []pgstore.Ended) []driver.Result {
+func (b *keyedBatch) setResults(ctx context.Context, ended []pgstore.Ended) []driver.Result {
 	for n, e := range ended {
-		b.results[b.indexes[n]] = b.result(n, e)
+		r := b.result(n, e)
+		r.Fence = driver.FailureFence(ctx, b.reopen, b.calls[n], driver.Decide(r, b.policy))
+		b.results[b.indexes[n]] = r
 	}
 	return b.results
 }
@@ -159,6 +170,7 @@ func (b *keyedBatch) blockIfNotDone(orderKey string, index int, err error) {
 // can be the cause.
 func (b *keyedBatch) handleAlone(ctx context.Context, c *pgstore.NewCall, work func() error) (err error) {
 	m := b.messages[c.Index]
+	b.fences[c.Index] = c.Execution.Fence()
 	open := b.marker.openTries(m)
 	if b.tryWritten { // the transaction is repeated, and the open try is this one
 		open--
@@ -213,7 +225,7 @@ func (b *keyedBatch) result(n int, ended pgstore.Ended) driver.Result {
 	} else {
 		delete(b.uncommitted, m.Origin.ID)
 	}
-	r := driver.Result{Err: ended.Err, Replayed: ended.Replayed, Attempt: b.attempts[n], FromHandler: fromHandler(ended.Err, handlerErr)}
+	r := driver.Result{Err: ended.Err, Replayed: ended.Replayed, Attempt: b.attempts[n], Fence: b.fences[n], FromHandler: fromHandler(ended.Err, handlerErr)}
 	if r.FromHandler && semeldriver.IsNoEffect(handlerErr) { // ended.Err has lost that mark
 		r.Err = handlerErr
 	}

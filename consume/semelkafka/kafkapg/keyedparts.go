@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/semel-go/semel/store"
@@ -33,7 +34,7 @@ func unavailableResults(items []semelkafka.Item, err error) []driver.Result {
 }
 
 // partedBatch is a batch that is handled in several parts, because some of its
-// partitions are isolated.
+// partitions are isolated, or in one part, because some of its messages are redriven.
 type partedBatch struct {
 	*keyedLedger
 	results []driver.Result
@@ -89,12 +90,12 @@ func (b *partedBatch) handlePart(ctx context.Context, items []semelkafka.Item, r
 	if len(ready) == 0 {
 		return
 	}
-	part := b.newBatch(ready)
+	part := b.newBatch(ready, func(m *consume.Message) (semel.Call, error) { return b.identifyReopened(ctx, m) })
 	part.marker = p
 	// The part needs a Prefetcher of its own, because the ledger's has prefetched
 	// later batches already.
 	part.prefetched = b.atomic.Prefetcher().Prefetch(ctx, part.calls)
-	for n, result := range part.setResults(part.prefetched.Run(ctx, part.handleNew)) {
+	for n, result := range part.setResults(ctx, part.prefetched.Run(ctx, part.handleNew)) {
 		results[indexes[n]] = result
 		b.apply(ctx, part, &ready[n], result)
 	}

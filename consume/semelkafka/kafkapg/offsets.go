@@ -19,11 +19,17 @@ import (
 // ServeOffsets handles messages until ctx ends, and keeps a watermark for each
 // partition.
 //
-// For o see semelkafka.Source.ServeBatches; o.MaxAttempts applies too. Call
+// For o see semelkafka.Source.ServeBatches; o.MaxAttempts applies too. o.Reopen must be
+// nil, because by offsets there is no failed record that could be reopened: a dead
+// letter that is sent back is a new message, and runs each time that it is sent. Call
 // Source.Close after ServeOffsets has returned.
 func ServeOffsets(ctx context.Context, s *semelkafka.Source, st *pgstore.Store, h Handler, o *consume.Options) error {
 	if s == nil || st == nil || h == nil {
 		return errors.New("kafkapg: ServeOffsets: the source, the store and the handler must not be nil")
+	}
+	if o != nil && o.Reopen != nil {
+		return errors.New("kafkapg: ServeOffsets: Reopen: must be nil, because by offsets no record of a failure is kept: " +
+			"a dead letter that is sent back runs as a new message; use ServeKeyed if it must run once")
 	}
 	l := newOffsetsLedger(st, h, maxAttemptsOf(o))
 	defer l.markers.end(ctx)
