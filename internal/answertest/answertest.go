@@ -31,6 +31,11 @@ type Answer struct {
 	Panic bool
 	// Mark is called with the handler's request. Nil: no mark.
 	Mark func(*http.Request)
+	// EndsEarly says that the context of the first request ends before the handler runs.
+	EndsEarly bool
+	// Undone is the answer of a first run, whose transaction is repeated. Nil: there is
+	// one run.
+	Undone *Answer
 }
 
 // Answers is the table.
@@ -57,11 +62,27 @@ var Answers = []Answer{
 	{Name: "panic", Panic: true},
 	{Name: "200, no effect", Status: 200, Body: "paid", Mark: semelhttp.NoEffect},
 	{Name: "503, final", Status: 503, Body: "paid", Mark: semelhttp.Final},
+
+	{Name: "201, context ended", Status: 201, Body: "paid", Mark: endRequest},
+	{Name: "204, context ended", Status: 204, Mark: endRequest},
+	{Name: "500, context ended", Status: 500, Body: "lost", Mark: endRequest},
+	{Name: "error 422, context ended", Status: 422, Body: "declined", Error: true, Mark: endRequest},
+	{Name: "silence, context ended", Mark: endRequest},
+	{Name: "201, context ended before it began", Status: 201, Body: "paid", EndsEarly: true},
+
+	{
+		Name: "201 after an undone 202", Status: 201, Body: "paid", Header: http.Header{"Location": {"/payments/7"}},
+		Undone: &Answer{Status: 202, Body: "a longer text", Header: http.Header{"X-Undone": {"1"}}},
+	},
+	{Name: "204 after an undone error", Status: 204, Undone: &Answer{Status: 422, Body: "declined", Error: true}},
+	{Name: "error 422 after an undone 204", Status: 422, Body: "declined", Error: true, Undone: &Answer{Status: 204}},
+	{Name: "silence after an undone 200", Undone: &Answer{Status: 200, Body: "paid"}},
+	{Name: "200 after undone silence", Status: 200, Body: "paid", Undone: &Answer{Mark: semelhttp.Final}},
 }
 
 // Start serves POST /pay with a protected handler behind a middleware that recovers
-// panics with an empty 599. The handler gives the body of the request to next, and
-// answers as next says. Start returns the URL of the server, which ends with the test.
+// panics with an empty 599, and gives each request a context of [Endable]. The handler
+// gives the body of the request to next, and answers as next says. Start returns the URL of the server, which ends with the test.
 type Start func(t *testing.T, run semel.Runner, next func(body string) Answer) (url string)
 
 // Tenant is for the servers of the tests.
@@ -121,11 +142,13 @@ func observe(t *testing.T, start Start, policy semel.Policy, a Answer) []Seen {
 		t.Fatal(err)
 	}
 	var runs atomic.Int64
-	url := start(t, guard, func(body string) Answer {
+	url := start(t, &runner{Guard: guard, answer: &a}, func(body string) Answer {
 		if body != "hello" && body != "other" {
 			t.Errorf("the handler got the body %q", body)
 		}
-		runs.Add(1)
+		if n := runs.Add(1); a.Undone != nil && n%2 == 1 {
+			return *a.Undone
+		}
 		return a
 	})
 	var seen []Seen
@@ -194,7 +217,7 @@ func startPlain(t *testing.T, run semel.Runner, next func(body string) Answer) s
 				w.WriteHeader(599)
 			}
 		}()
-		mux.ServeHTTP(w, r)
+		mux.ServeHTTP(w, r.WithContext(Endable(r.Context())))
 	}))
 }
 

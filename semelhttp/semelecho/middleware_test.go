@@ -27,6 +27,7 @@ func start(t *testing.T, run semel.Runner, next func(string) answertest.Answer) 
 					err = c.NoContent(599)
 				}
 			}()
+			c.SetRequest(c.Request().WithContext(answertest.Endable(c.Request().Context())))
 			return next(c)
 		}
 	})

@@ -37,6 +37,7 @@ func newApp(config fiber.Config) *fiber.App {
 				c.Status(599)
 			}
 		}()
+		c.SetContext(answertest.Endable(c.Context()))
 		return c.Next()
 	})
 	return app

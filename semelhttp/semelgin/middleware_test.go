@@ -26,6 +26,7 @@ func start(t *testing.T, run semel.Runner, next func(string) answertest.Answer) 
 	}
 	engine := gin.New()
 	engine.Use(func(c *gin.Context) {
+		c.Request = c.Request.WithContext(answertest.Endable(c.Request.Context()))
 		defer func() {
 			if recover() != nil {
 				c.AbortWithStatus(599)

@@ -14,6 +14,16 @@ var frameworks = []Mutant{
 		Old: "c.Abort()", New: "_ = c",
 	},
 	{
+		Name: "Gin: a repeated transaction does not run the chain again", Rule: "atomic",
+		Dir: "semelhttp/semelgin", Func: "runChain", Package: "semelhttp/semelgin", Run: "TestMiddleware_EachAnswer",
+		Old: "x.saved.restore(x.c)", New: "_ = x.saved",
+	},
+	{
+		Name: "Fiber: a repeated transaction leaves headers of the undone run", Rule: "atomic",
+		Dir: "semelhttp/semelfiber", Func: "savedContext.restore", Package: "semelhttp/semelfiber", Run: "TestMiddleware_EachAnswer",
+		Old: "c.Response().Reset()\n\ts.response.CopyTo(c.Response())", New: "c.Response().ResetBody()",
+	},
+	{
 		Name: "Echo: an error becomes an answer after the handler", Rule: "http", Parent: "an empty 200 is kept and replayed",
 		Dir: "semelhttp/semelecho", Func: "runHandler", Package: "semelhttp/semelecho", Run: "TestMiddleware_HandlerReturnsError",
 		Old: "x.c.Echo().HTTPErrorHandler(x.c, err)", New: "w.WriteHeader(200)\nx.err = err",
