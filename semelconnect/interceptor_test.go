@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
 
@@ -29,11 +30,19 @@ const pay = "/bank.v1.Bank/Pay"
 // serve starts a server whose method counts its effects, and returns its client.
 func serve(t *testing.T, g *semel.Options, o Options, effects *atomic.Int32, answer func(ctx context.Context, n int32) (*text, error), co ...connect.ClientOption) *connect.Client[number, text] {
 	t.Helper()
-	guard, err := semel.New(memstore.New(nil), g)
+	return serveOver(t, memstore.New(nil), g, o, effects, answer, co...)
+}
+
+// serveOver is serve with a store that several servers share.
+func serveOver(t *testing.T, st store.Store, g *semel.Options, o Options, effects *atomic.Int32, answer func(ctx context.Context, n int32) (*text, error), co ...connect.ClientOption) *connect.Client[number, text] {
+	t.Helper()
+	guard, err := semel.New(st, g)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Tenant = Shared
+	if o.Tenant == nil {
+		o.Tenant = Shared
+	}
 	protect, err := NewInterceptor(guard, o)
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
 
@@ -38,7 +39,12 @@ func (s *service) FullDuplexCall(grpc.BidiStreamingServer[grpc_testing.Streaming
 
 func guardOf(t *testing.T, o *semel.Options) *semel.Guard {
 	t.Helper()
-	g, err := semel.New(memstore.New(nil), o)
+	return guardOver(t, memstore.New(nil), o)
+}
+
+func guardOver(t *testing.T, st store.Store, o *semel.Options) *semel.Guard {
+	t.Helper()
+	g, err := semel.New(st, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store/memstore"
 )
 
 func named(_ context.Context, n int32) (*grpc_testing.SimpleResponse, error) {
@@ -117,11 +118,15 @@ func TestUnary_HandlerMarksOrReturnsPlainError_CodeIsKeptForTheCaller(t *testing
 			if got := status.Convert(err); got.Code() != c.code || got.Message() != c.message {
 				t.Errorf("got %v", err)
 			}
-			name, _, err := send(withKey(t.Context(), "k"), client, 1)
 			if c.parked {
+				_, _, err := send(withKey(t.Context(), "k"), client, 1)
 				wantRefusal(t, err, codes.FailedPrecondition, "OUTCOME_UNKNOWN", false)
-			} else if err != nil || name != "effect 2" {
-				t.Errorf("the second answer is %q, %v", name, err)
+				return
+			}
+			for i := range 2 { // the key is free, so the next request may be another one
+				if name, replayed, err := send(withKey(t.Context(), "k"), client, 2); err != nil || name != "effect 2" || replayed != (i == 1) {
+					t.Errorf("answer %d to another message is %q, replayed %v, %v", i+1, name, replayed, err)
+				}
 			}
 		})
 	}
@@ -176,21 +181,31 @@ func TestUnary_DeadlineOfCaller_IsInDoubt(t *testing.T) {
 	wantRefusal(t, err, codes.FailedPrecondition, "OUTCOME_UNKNOWN", false)
 }
 
-func TestUnary_InProgress_IsAbortedWithRetryInfo(t *testing.T) {
+func TestUnary_InProgressOnAnotherServer_IsAbortedWithRetryInfo(t *testing.T) {
+	st := memstore.New(nil)
 	started, end := make(chan struct{}), make(chan struct{})
 	s := &service{answer: func(ctx context.Context, n int32) (*grpc_testing.SimpleResponse, error) {
 		close(started)
 		<-end
 		return named(ctx, n)
 	}}
-	c := serve(t, s, guardOf(t, nil), Options{})
+	first, second := serve(t, s, guardOver(t, st, nil), Options{}), serve(t, s, guardOver(t, st, nil), Options{})
 	var wg sync.WaitGroup
-	wg.Go(func() { _, _, _ = send(withKey(t.Context(), "k"), c, 1) })
+	wg.Go(func() {
+		if name, _, err := send(withKey(t.Context(), "k"), first, 1); err != nil || name != "effect 1" {
+			t.Errorf("the first request got %q, %v", name, err)
+		}
+	})
 	<-started
-	_, _, err := send(withKey(t.Context(), "k"), c, 1)
+	_, _, err := send(withKey(t.Context(), "k"), second, 1)
 	wantRefusal(t, err, codes.Aborted, "IN_PROGRESS", true)
+	_, _, err = send(withKey(t.Context(), "k"), second, 2)
+	wantRefusal(t, err, codes.InvalidArgument, "PAYLOAD_MISMATCH", false)
 	close(end)
 	wg.Wait()
+	if name, replayed, err := send(withKey(t.Context(), "k"), second, 1); err != nil || name != "effect 1" || !replayed || s.effects.Load() != 1 {
+		t.Errorf("afterwards a duplicate got %q, replayed %v, %v, after %d effects", name, replayed, err, s.effects.Load())
+	}
 }
 
 func TestUnary_Refused_HasReasonAndNoEffect(t *testing.T) {
@@ -217,8 +232,14 @@ func TestUnary_Refused_HasReasonAndNoEffect(t *testing.T) {
 	_, _, err = send(withKey(ann, `"k"`), c, 2)
 	wantRefusal(t, err, codes.InvalidArgument, "PAYLOAD_MISMATCH", false)
 	bob := metadata.AppendToOutgoingContext(t.Context(), "account", "bob")
-	if name, _, err := send(withKey(bob, "k"), c, 2); err != nil || name != "effect 2" {
-		t.Errorf("another account with the same key got %q, %v", name, err)
+	for i, step := range []struct {
+		account context.Context
+		size    int32
+		want    string
+	}{{bob, 2, "effect 2"}, {ann, 1, "effect 1"}, {bob, 2, "effect 2"}} {
+		if name, replayed, err := send(withKey(step.account, "k"), c, step.size); err != nil || name != step.want || replayed != (i > 0) {
+			t.Errorf("call %d of two accounts with the same key got %q, replayed %v, %v", i, name, replayed, err)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package semelhttp
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -82,6 +83,40 @@ func TestKey_SeveralLinesOrHeaders_AreRefused(t *testing.T) {
 	}
 }
 
+// ParseKey is the door for gRPC and Connect. It reads a line as Middleware does.
+func TestParseKey_Lines_OneKeyOrError(t *testing.T) {
+	long := strings.Repeat("k", maxKey)
+	for name, c := range map[string]struct {
+		lines []string
+		key   string
+		err   error
+	}{
+		"no line":              {nil, "", nil},
+		"bare":                 {[]string{"order-17"}, "order-17", nil},
+		"quoted":               {[]string{`"order-17"`}, "order-17", nil},
+		"spaces around it":     {[]string{" \torder-17 "}, "order-17", nil},
+		"quoted, parameters":   {[]string{`"order-17";v=1`}, "order-17", nil},
+		"longest":              {[]string{long}, long, nil},
+		"empty":                {[]string{""}, "", errKeyEmpty},
+		"empty, quoted":        {[]string{`""`}, "", errKeyEmpty},
+		"too long":             {[]string{long + "k"}, "", errKeyLong},
+		"too long, quoted":     {[]string{`"` + long + `k"`}, "", errKeyLong},
+		"a space":              {[]string{"order 17"}, "", errKeyBareChar},
+		"a comma":              {[]string{"order-17,order-18"}, "", errKeyBareChar},
+		"a list":               {[]string{`"order-17", "order-18"`}, "", errKeySeveral},
+		"a control character":  {[]string{"order\n17"}, "", errKeyChar},
+		"not ASCII":            {[]string{"żółw"}, "", errKeyChar},
+		"not closed":           {[]string{`"order-17`}, "", errKeyQuote},
+		"two lines":            {[]string{"order-17", "order-18"}, "", errKeySeveral},
+		"the same line twice":  {[]string{"order-17", "order-17"}, "", errKeySeveral},
+		"an empty second line": {[]string{"order-17", ""}, "", errKeySeveral},
+	} {
+		if key, err := ParseKey(c.lines); key != c.key || !errors.Is(err, c.err) {
+			t.Errorf("%s: ParseKey(%q) = %q, %v; want %q, %v", name, c.lines, key, err, c.key, c.err)
+		}
+	}
+}
+
 func TestKey_Malformed_ErrorHidesKey(t *testing.T) {
 	for _, v := range []string{"canary canary", "canary,canary", "canary\"", strings.Repeat("canary", 50), "canaryü", `"canary`} {
 		_, err := parseKey(v, false)
@@ -114,6 +149,13 @@ func FuzzKeyHeader(f *testing.F) {
 			if bare, err := parseKey(key, false); err == nil && bare != key && key[0] != '"' && strings.Trim(key, " ") == key {
 				t.Fatalf("bare %q is %q", key, bare)
 			}
+		}
+		lax, laxErr := parseKey(s, false)
+		if key, err := ParseKey([]string{s}); key != lax || !errors.Is(err, laxErr) {
+			t.Fatalf("ParseKey(%q) = %q, %v; parseKey: %q, %v", s, key, err, lax, laxErr)
+		}
+		if key, err := ParseKey([]string{s, s}); key != "" || err == nil {
+			t.Fatalf("ParseKey(%q twice) = %q, %v", s, key, err)
 		}
 		if checkKey(s) == nil { // each valid key can be sent
 			if got, err := parseKey(quoteKey(s), true); got != s || err != nil {

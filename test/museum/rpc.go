@@ -24,6 +24,16 @@ var rpcs = []Mutant{
 		Old: "case ok && effects[e.Code()] == kept:", New: "case ok && effects[e.Code()] != nothingDone:",
 	},
 	{
+		Name: "Connect: NoEffect leaves the key in doubt", Rule: "rule 9",
+		Dir: conn, Func: "judge", Package: conn, Run: "TestUnary_NoEffect_KeyIsFreeForAnyMessage",
+		Old: "driver.IsNoEffect(err)", New: "driver.IsNoEffect(err) && !ok",
+	},
+	{
+		Name: "Connect: accounts share their keys", Rule: "scope",
+		Dir: conn, Func: "(*interceptor).once", Package: conn, Run: "TestUnary_SameKeyOfTwoTenants_EachRunsOnce",
+		Old: "Tenant: tenant", New: "Tenant: semel.Shared",
+	},
+	{
 		Name: "Connect: a stream with a key passes unprotected", Rule: "http",
 		Dir: conn, Func: "(*interceptor).WrapStreamingHandler", Package: conn, Run: "TestStream_WithKey_IsRefused",
 		Old: "len(conn.RequestHeader()[keyHeader]) > 0", New: "len(conn.RequestHeader()[keyHeader]) > 1",
