@@ -53,8 +53,8 @@ type driverTxCall struct {
 
 func (d *driverTxCall) Key() store.Key { return d.call.key }
 
-func (d *driverTxCall) Proposal() (p store.Proposal, canInsert bool) {
-	p = d.call.firstClaim()
+func (d *driverTxCall) Proposal(ctx context.Context) (p store.Proposal, canInsert bool) {
+	p = d.call.firstClaimIn(ctx)
 	d.call.owner = p.Owner
 	return p, !d.call.isRedeemed()
 }

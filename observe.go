@@ -26,6 +26,9 @@ type Event struct {
 	Took time.Duration
 	// Err is the error of the call, of the attempt or of the store, or nil.
 	Err error
+	// Holder is the holder of the record that a duplicate has found: see
+	// Options.Holder. It is empty for the run of a handler.
+	Holder string
 }
 
 // The kinds of events.

@@ -99,6 +99,10 @@ type Options struct {
 	// Holder tells operators which process holds a claim: host name and process
 	// ID by default.
 	Holder string
+	// TxHolder returns the holder of a claim in a transaction, such as one of a store's
+	// Atomic. It gets the context of the call, or of its batch, and Holder. It must not
+	// block. Nil: Holder. See semelotel.Telemetry.TxHolder, which adds the trace.
+	TxHolder func(ctx context.Context, holder string) string
 	// Observe gets each event, on the goroutine where it happens. It must not
 	// block. Nil: none. See LogEvents.
 	Observe func(ctx context.Context, e Event)

@@ -25,6 +25,7 @@ type pendingCall struct {
 	answered   bool          // the store has sent the record, so there is no outage
 	canRunBare bool          // the call goes on without a record if the store does not answer
 	running    time.Duration // how long the run in progress has been going on; zero: not known
+	holder     string        // of the record that was found last; empty: none was found
 
 	// undoState is the state to which the record returns if the handler of a
 	// claim cannot start.
@@ -161,6 +162,7 @@ func (c *pendingCall) decide(r *store.Record, now time.Time) store.Decision {
 	if r.Key != c.key { // the store answered another question
 		return store.Decision{Action: store.Corrupt, Policy: Park}
 	}
+	c.holder = r.Holder
 	if !c.isRedeemed() && !r.Fingerprint.Comparable(c.call.Fingerprint) && r.Fingerprint.KeyID != c.call.Fingerprint.KeyID {
 		if s, ok := c.guard.secret(r.Fingerprint.KeyID); ok {
 			call := c.call
@@ -235,7 +237,7 @@ func (c *pendingCall) refuse(ctx context.Context, reason error, after time.Durat
 	if errors.Is(reason, ErrInProgress) {
 		err.Running = c.running
 	}
-	c.guard.observe(ctx, Event{Kind: EventRefused, EndsCall: !c.runsBare(err), Policy: c.call.Policy, Err: err}, c.key)
+	c.guard.observe(ctx, Event{Kind: EventRefused, EndsCall: !c.runsBare(err), Policy: c.call.Policy, Err: err, Holder: c.holder}, c.key)
 	return err
 }
 
@@ -278,7 +280,7 @@ func (c *pendingCall) observe(ctx context.Context, kind string, r *store.Record,
 
 // end reports the end of the call.
 func (c *pendingCall) end(ctx context.Context, kind string, r *store.Record, err error) {
-	c.guard.observe(ctx, Event{Kind: kind, EndsCall: true, Policy: r.Policy, Attempt: r.Attempt, Err: err}, r.Key)
+	c.guard.observe(ctx, Event{Kind: kind, EndsCall: true, Policy: r.Policy, Attempt: r.Attempt, Err: err, Holder: r.Holder}, r.Key)
 }
 
 func lastError(r *store.Record) error {

@@ -99,10 +99,22 @@ func (t *txCall) end(err error) (Result, error) {
 	return t.result, effect.Finish(err)
 }
 
+// heldIn gives a claim in a transaction its holder.
+func (t *txCall) heldIn(ctx context.Context, p store.Proposal) store.Proposal {
+	if f := t.guard.options.TxHolder; f != nil {
+		p.Holder = f(ctx, p.Holder)
+	}
+	return p
+}
+
+func (t *txCall) firstClaimIn(ctx context.Context) store.Proposal {
+	return t.heldIn(ctx, t.firstClaim())
+}
+
 // claim claims the key. If the handler must not run, the Execution is nil, and
 // the call has its result or error.
 func (t *txCall) claim(ctx context.Context) (*Execution, error) {
-	p := t.firstClaim()
+	p := t.firstClaimIn(ctx)
 	if t.owner != (store.Owner{}) {
 		p.Owner = t.owner
 	}
@@ -120,9 +132,9 @@ func (t *txCall) claim(ctx context.Context) (*Execution, error) {
 	d := t.decide(r, f.Now)
 	switch d.Action {
 	case store.Execute, store.TakeOver:
-		f, err = t.tx.Swap(ctx, r.Seen(), t.nextClaim(r, d))
+		f, err = t.tx.Swap(ctx, r.Seen(), t.heldIn(ctx, t.nextClaim(r, d)))
 		if errors.Is(err, store.ErrNotFound) && !t.isRedeemed() {
-			f, err = t.tx.Claim(ctx, t.firstClaim()) // the record was swept after the look
+			f, err = t.tx.Claim(ctx, t.firstClaimIn(ctx)) // the record was swept after the look
 		}
 		if err != nil {
 			return nil, t.unavailable(ctx, err)

@@ -23,7 +23,7 @@ func TestTxCall_EveryEnd_MatchesRunIn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, canInsert := s.Proposal()
+		p, canInsert := s.Proposal(t.Context())
 		if !canInsert {
 			t.Fatal("a new call: canInsert is false")
 		}
@@ -80,7 +80,7 @@ func TestTxCall_InsertedByTheStore_MatchesClaim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, _ := b.Proposal()
+	p, _ := b.Proposal(t.Context())
 	f, err := tx.Claim(t.Context(), p)
 	if err != nil || !f.Won {
 		t.Fatalf("%+v, %v", f, err)
@@ -97,7 +97,7 @@ func TestTxCall_InsertedByTheStore_MatchesClaim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, canInsert := bearer.Proposal(); canInsert {
+	if _, canInsert := bearer.Proposal(t.Context()); canInsert {
 		t.Error("a redeemed call: canInsert is true")
 	}
 }

@@ -55,7 +55,7 @@ type TxCall interface {
 	// Proposal returns the claim that Claim sends. A store can insert the
 	// proposals of many calls in one statement and then call Inserted. If
 	// canInsert is false, call Claim.
-	Proposal() (p store.Proposal, canInsert bool)
+	Proposal(ctx context.Context) (p store.Proposal, canInsert bool)
 	// Inserted replaces Claim if the store has inserted the record of Proposal
 	// with the given fence in the transaction. Proposal must have reported
 	// canInsert.

@@ -27,7 +27,17 @@
 //
 // A call that does not go through Runner, such as one of pgstore.Do, of a batch or of a
 // saga, has a span, too. It is made when the call has ended, so the spans of its
-// handler are beside it, and it has no link.
+// handler are beside it, and the links of its duplicates lead to the span in which it
+// was made.
+//
+// An Atomic takes its store directly. Give it [Telemetry.TxHolder], so that its records
+// have traces, too:
+//
+//	atomic, err := pgstore.NewAtomic(st, &semel.Options{Observe: tel.Observe(nil), TxHolder: tel.TxHolder})
+//
+// A batch has one context, so the records of all its calls have the same trace.
+// kafkapg.ServeKeyed makes no span for a batch, and so its records have none, unless the
+// context of ServeKeyed has a span: then all of them have that one.
 //
 // # Metrics
 //

@@ -43,12 +43,19 @@ func (t *Telemetry) observe(ctx context.Context, e *semel.Event) {
 		t.lost.Add(ctx, 1, metric.WithAttributes(operation))
 	}
 	if c != nil {
+		if !c.first.IsValid() { // an Atomic's records do not come through a Store
+			c.first = traceOf(e.Holder)
+		}
 		t.describe(c.span, e, outcome)
 		c.addLink()
 		return
 	}
 	now := time.Now()
-	_, span := t.tracer.Start(ctx, spanName(e.Operation), trace.WithTimestamp(now.Add(-e.Took)))
+	start := []trace.SpanStartOption{trace.WithTimestamp(now.Add(-e.Took))}
+	if first := traceOf(e.Holder); first.IsValid() {
+		start = append(start, trace.WithLinks(trace.Link{SpanContext: first}))
+	}
+	_, span := t.tracer.Start(ctx, spanName(e.Operation), start...)
 	t.describe(span, e, outcome)
 	span.End(trace.WithTimestamp(now))
 }

@@ -104,6 +104,13 @@ func withTrace(holder string, run trace.SpanContext) string {
 	return string(b)
 }
 
+// TxHolder is a semel.Options.TxHolder. It does for calls in a transaction what
+// Telemetry.Store does for the others: if the trace of the context is sampled, it comes
+// before the holder.
+func (t *Telemetry) TxHolder(ctx context.Context, holder string) string {
+	return withTrace(holder, trace.SpanContextFromContext(ctx))
+}
+
 // traceOf reads the run from a holder. The result is invalid if there is none.
 func traceOf(holder string) trace.SpanContext {
 	if len(holder) < traceLength || !strings.HasPrefix(holder, tracePrefix) {

@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
 	"errors"
 	"slices"
@@ -123,7 +124,7 @@ func (p *prefetch) settle(call *batchCall, lease *store.Lease, settlement *store
 
 // newPrefetch begins the steps of calls that can be prefetched. It returns nil if the
 // calls differ in more than their keys, owners and fingerprints.
-func (a *Atomic) newPrefetch(calls []semel.Call) *batchTry {
+func (a *Atomic) newPrefetch(ctx context.Context, calls []semel.Call) *batchTry {
 	batch := a.newBatchTry(nil, false)
 	batch.prepareCalls(all(len(calls)), calls)
 	prefetch := &prefetch{settlement: store.Settlement{State: store.Completed, Attempt: 1, Keep: a.guard.Retention()}, rows: make([]prefetchRow, 0, len(calls))}
@@ -135,7 +136,7 @@ func (a *Atomic) newPrefetch(calls []semel.Call) *batchTry {
 			continue
 		}
 		ok := false
-		call.proposal, ok = call.steps.Proposal()
+		call.proposal, ok = call.steps.Proposal(ctx)
 		prefetch.rows = append(prefetch.rows, prefetchRow{idPrefix(call.id), call})
 		possible = possible && ok && table.Alike(&call.proposal, &prefetch.rows[0].call.proposal)
 	}

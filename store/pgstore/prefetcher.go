@@ -76,7 +76,7 @@ func (p *Prefetcher) Prefetch(ctx context.Context, calls []semel.Call) *Prefetch
 	if !possible {
 		return batch
 	}
-	try := p.atomic.newPrefetch(calls)
+	try := p.atomic.newPrefetch(ctx, calls)
 	if try == nil {
 		return batch
 	}

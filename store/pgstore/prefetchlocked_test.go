@@ -53,7 +53,7 @@ func TestPrefetch_KeyLockedElsewhere_NotWritten(t *testing.T) {
 	for _, g := range []expectation{newOrCompleted, anything} {
 		p := newShop(t, openNew(t, nil), nil)
 		p.holdKey(t, "held")
-		y := p.a.newPrefetch(poll("a", "held", "z"))
+		y := p.a.newPrefetch(t.Context(), poll("a", "held", "z"))
 		own := p.a.newOwnTx()
 		if err := own.connect(t.Context()); err != nil {
 			t.Fatal(err)

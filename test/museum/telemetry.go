@@ -25,6 +25,16 @@ var telemetries = []Mutant{
 		Old: "p.Holder = withTrace(p.Holder, trace.SpanContextFromContext(ctx))", New: "",
 	},
 	{
+		Name: "telemetry: a replay in a transaction has no link to the first run", Rule: "telemetry",
+		Dir: otelDir, Func: "(*Telemetry).observe", Package: "test/telemetry", Run: "TestTrace_CallsInTransactions_ReplayLinksToFirstRun",
+		Old: "trace.WithLinks(trace.Link{SpanContext: first})", New: "trace.WithLinks()",
+	},
+	{
+		Name: "telemetry: a prefetched batch forgets its trace", Rule: "telemetry",
+		Dir: core, Func: "(*driverTxCall).Proposal", Package: "test/telemetry", Run: "TestTrace_CallsInTransactions_ReplayLinksToFirstRun",
+		Old: "d.call.firstClaimIn(ctx)", New: "d.call.firstClaim()",
+	},
+	{
 		Name: "telemetry: a reconciler's claim hides the first run", Rule: "telemetry",
 		Dir: otelDir, Func: "(*Store).Swap", Package: otelDir, Run: "TestDo_Reconciled_ReplayLinksToFirstRun",
 		Old: "seen.State == store.Unknown || ", New: "",
