@@ -143,9 +143,10 @@ type group struct {
 	orders [2]int
 }
 
-// barChartOf draws the groups as bars. The parameter orders is the total of all groups, and
-// what is the word for them in the tips, between the number and the group's name.
-func barChartOf(groups []group, orders int, what string) barChart {
+// barChartOf draws two bars for each group: the orders without Semel, and the orders with
+// it. A bar of full height stands for the given number of orders. The tip of a bar is its
+// number, unit and the name of its group, such as "12 orders charged 2×".
+func barChartOf(groups []group, orders int, unit string) barChart {
 	const height, top, base = 250.0, 30.0, 210.0
 	c := barChart{Height: height, Base: base}
 	wide := 760.0 / float64(len(groups))
@@ -155,7 +156,7 @@ func barChartOf(groups []group, orders int, what string) barChart {
 		c.Groups = append(c.Groups, label{X: round(center), Y: base + 20, Text: group.name})
 		for i, half := range halvesOf(nil, nil) {
 			n := group.orders[i]
-			b := bar{Class: half.class, Label: fmt.Sprint(n), Tip: fmt.Sprintf("%s: %d %s %s", half.name, n, what, group.name), Width: round(wide * .32)}
+			b := bar{Class: half.class, Label: fmt.Sprint(n), Tip: fmt.Sprintf("%s: %d %s %s", half.name, n, unit, group.name), Width: round(wide * .32)}
 			b.Height = round((base - top) * math.Sqrt(float64(n)) / most)
 			b.X, b.Y = round(center+wide*.34*float64(i-1)), round(base-b.Height)
 			b.LabelX, b.LabelY = round(b.X+b.Width/2), round(b.Y-5)

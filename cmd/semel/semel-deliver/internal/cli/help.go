@@ -3,8 +3,8 @@ package cli
 import (
 	"strings"
 
+	"github.com/semel-go/semel/cmd/semel/semel-deliver/internal/address"
 	"github.com/semel-go/semel/cmd/semel/semel-deliver/internal/deliver"
-	"github.com/semel-go/semel/cmd/semel/semel-deliver/internal/source"
 )
 
 // description is the first line of the help.
@@ -56,7 +56,7 @@ A service that knows better says so: "Semel-Result: final" or "Semel-Result: no-
 
 WHERE THE MESSAGES ARE (--from)
 
-` + indent(source.Choices) + `
+` + indent(address.Choices) + `
 
 Order is kept per key of a Kafka record, per message group of a FIFO queue, and in Pulsar per key (key-shared) or partition (failover, exclusive); --order says so for other brokers. No more messages are taken than --in-flight, and while a message waits for another of its key, at most 16 times as many; --max-bytes bounds their bodies.
 

@@ -15,15 +15,15 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/cmd/semel/internal/tlsfile"
 	"github.com/semel-go/semel/cmd/semel/internal/upstream"
+	"github.com/semel-go/semel/cmd/semel/semel-deliver/internal/address"
 	"github.com/semel-go/semel/cmd/semel/semel-deliver/internal/deliver"
 	"github.com/semel-go/semel/cmd/semel/semel-deliver/internal/event"
-	"github.com/semel-go/semel/cmd/semel/semel-deliver/internal/source"
 	"github.com/semel-go/semel/consume"
 )
 
 // plan is the checked configuration.
 type plan struct {
-	broker    *source.Broker
+	broker    *address.Broker
 	store     storeurl.URL
 	service   deliver.Options // without what needs I/O
 	reconcile *url.URL        // nil: no hook
@@ -43,7 +43,7 @@ func (o *options) plan() (*plan, error) {
 		to: tlsfile.Files{Cert: o.ToCert, Key: o.ToKey, CA: o.ToCA}, hooks: tlsfile.Files{Cert: o.HookCert, Key: o.HookKey, CA: o.HookCA},
 	}
 	var err error
-	out.broker, err = source.Parse(o.From, &source.Options{Group: o.Group, DeadLetters: o.DeadLetters, Quarantine: o.Quarantine, Order: o.Order})
+	out.broker, err = address.Parse(o.From, &address.Options{Group: o.Group, DeadLetters: o.DeadLetters, Quarantine: o.Quarantine, Order: o.Order})
 	p.failed(err)
 	if out.store, err = storeurl.Parse(o.Store, "--store"); err == nil && o.OnDoubt.Policy == semel.Park {
 		err = out.store.CheckPark()
@@ -87,7 +87,7 @@ func (p *planner) limits(s *deliver.Options) {
 	}
 }
 
-func (p *planner) keys(c *deliver.Calls, b *source.Broker) {
+func (p *planner) keys(c *deliver.Calls, b *address.Broker) {
 	if b != nil {
 		c.Operation = b.Group
 	}
@@ -129,7 +129,7 @@ func (p *planner) checkGroup(c *deliver.Calls) error {
 	return nil
 }
 
-func (p *planner) sending(s *deliver.Sending, b *source.Broker) {
+func (p *planner) sending(s *deliver.Sending, b *address.Broker) {
 	if s.URL = p.url("to", p.To); p.To == "" {
 		p.bad("to", "", "is required: the service that gets the messages, such as http://127.0.0.1:3000/events")
 	}

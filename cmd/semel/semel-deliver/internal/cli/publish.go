@@ -11,8 +11,8 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/program"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/cmd/semel/internal/upstream"
+	"github.com/semel-go/semel/cmd/semel/semel-deliver/internal/address"
 	"github.com/semel-go/semel/cmd/semel/semel-deliver/internal/publish"
-	"github.com/semel-go/semel/cmd/semel/semel-deliver/internal/source"
 	"github.com/semel-go/semel/outbox"
 )
 
@@ -73,7 +73,7 @@ func (o *opened) outbox(ctx context.Context, u storeurl.URL, listen bool, log *s
 // sinks opens all destinations. Its error has all that do not answer.
 func (o *opened) sinks(ctx context.Context, p *publishPlan) (outbox.Sink, error) {
 	var errs []error
-	open := func(s *source.Sink) outbox.Sink {
+	open := func(s *address.Sink) outbox.Sink {
 		sink, closeSink, err := s.Open(ctx)
 		if err != nil {
 			errs = append(errs, err)

@@ -1,6 +1,6 @@
 package cli
 
-import "github.com/semel-go/semel/cmd/semel/semel-deliver/internal/source"
+import "github.com/semel-go/semel/cmd/semel/semel-deliver/internal/address"
 
 // publishDescription is the first line of the help of publish.
 const publishDescription = `Sends the messages of an outbox to a broker or to a webhook, each at least once, in order for each order key. "semel outbox publish" starts this program.`
@@ -23,7 +23,7 @@ Each message whose transaction has committed is sent until the destination ackno
 
 WHERE MESSAGES GO (--to, --topic)
 
-` + indent(source.SinkChoices) + `
+` + indent(address.SinkChoices) + `
 
 --topic orders=shop.orders sends the messages of the topic orders under another name. --topic hooks=https://example.org/hook sends them to another destination, of any kind. Other topics go to --to under their own name.
 

@@ -12,16 +12,16 @@ import (
 
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/cmd/semel/internal/tlsfile"
-	"github.com/semel-go/semel/cmd/semel/semel-deliver/internal/source"
+	"github.com/semel-go/semel/cmd/semel/semel-deliver/internal/address"
 	"github.com/semel-go/semel/outbox"
 )
 
 // publishPlan is the checked configuration of publish.
 type publishPlan struct {
 	store     storeurl.URL
-	to        *source.Sink
+	to        *address.Sink
 	topics    map[string]topicPlan
-	webhook   *source.SinkOptions // the transport is missing
+	webhook   *address.SinkOptions // the transport is missing
 	files     tlsfile.Files
 	publisher outbox.Options
 }
@@ -29,7 +29,7 @@ type publishPlan struct {
 // topicPlan is where a topic goes: to another name, or to another destination.
 type topicPlan struct {
 	name string
-	to   *source.Sink
+	to   *address.Sink
 }
 
 // publishPlanner collects the mistakes in the options.
@@ -42,14 +42,14 @@ type publishPlanner struct {
 func (o *publishOptions) plan() (*publishPlan, error) {
 	p := &publishPlanner{publishOptions: o}
 	out := &publishPlan{topics: map[string]topicPlan{}, files: tlsfile.Files{Cert: o.ToCert, Key: o.ToKey, CA: o.ToCA}}
-	out.webhook = &source.SinkOptions{
+	out.webhook = &address.SinkOptions{
 		Secret: p.secret(), Header: p.header("header", o.Header, p.ownHeader), Timeout: p.span("timeout", o.Timeout, time.Millisecond, time.Hour),
 	}
 	var err error
 	if o.To == "" {
 		p.bad("to", "", "is required: the destination, such as kafka://127.0.0.1:9092, amqp://127.0.0.1, nats://127.0.0.1, sqs://?region=eu-west-1 or https://example.org/hook")
 	} else {
-		out.to, err = source.ParseSink(o.To, "--to", out.webhook)
+		out.to, err = address.ParseSink(o.To, "--to", out.webhook)
 		p.failed(err)
 	}
 	for _, text := range o.Topic {
@@ -92,7 +92,7 @@ func (p *publishPlanner) topic(out *publishPlan, text string) {
 	if strings.Contains(where, "://") {
 		var err error
 		t.name = ""
-		t.to, err = source.ParseSink(where, "--topic "+name, out.webhook)
+		t.to, err = address.ParseSink(where, "--topic "+name, out.webhook)
 		p.failed(err)
 	}
 	out.topics[name] = t

@@ -20,7 +20,8 @@ import (
 	"github.com/semel-go/semel/outbox"
 )
 
-// watched are the programs that a Prometheus watches, with a service behind each.
+// watched has the three programs whose metrics a Prometheus server reads: the proxy, the
+// deliverer and the publisher. Each sends its requests to a service of the test.
 type watched struct {
 	targets map[string]string // the addresses of their metrics, by job
 	proxy   string            // the URL of the proxy

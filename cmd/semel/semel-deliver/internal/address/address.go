@@ -1,7 +1,7 @@
-// Package source reads the addresses of brokers. It opens the broker that --from names to
-// take messages from it ([Parse]), and the destination that --to of "semel outbox
-// publish" names to send messages to it ([ParseSink]).
-package source
+// Package address reads the addresses of brokers and of other destinations. [Parse] reads
+// --from of "semel deliver", from which messages are taken, and [ParseSink] reads --to of
+// "semel outbox publish", to which they are sent.
+package address
 
 import (
 	"context"
