@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -82,16 +83,44 @@ var Answers = []Answer{
 
 // Start serves POST /pay with a protected handler behind a middleware that recovers
 // panics with an empty 599, and gives each request a context of [Endable]. The handler
-// gives the body of the request to next, and answers as next says. Start returns the URL of the server, which ends with the test.
+// gives the body of the request to next, and answers as next says. Start returns the URL
+// of the server, which ends with the test.
 type Start func(t *testing.T, run semel.Runner, next func(body string) Answer) (url string)
 
 // Tenant is for the servers of the tests.
 func Tenant(*http.Request) (string, error) { return "ann", nil }
 
 // Run runs the table.
-func Run(t *testing.T, start Start) {
+func Run(t *testing.T, start Start) { run(t, start, Answers) }
+
+// RunOneWay runs the table for an adapter whose framework goes through a chain of
+// handlers once. If a transaction is repeated, the adapter answers 503, which is not kept.
+func RunOneWay(t *testing.T, start Start) {
+	run(t, start, slices.DeleteFunc(slices.Clone(Answers), func(a Answer) bool { return a.Undone != nil }))
+	t.Run("repeated transaction", func(t *testing.T) {
+		guard, err := semel.New(memstore.New(nil), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var runs atomic.Int64
+		url := start(t, &repeatsFirst{Guard: guard}, func(string) Answer {
+			runs.Add(1)
+			return Answer{Status: 201, Body: "paid"}
+		})
+		if s := Post(t, url+"/pay", "key", "hello"); s.Status != http.StatusServiceUnavailable || s.Header.Get("Retry-After") != "1" || runs.Load() != 1 {
+			t.Errorf("got %+v after %d runs, want 503 with Retry-After after 1", s, runs.Load())
+		}
+		for range 2 {
+			if s := Post(t, url+"/pay", "key", "hello"); s.Status != 201 || s.Body != "paid" || runs.Load() != 2 {
+				t.Errorf("sent again: got %+v after %d runs, want 201 after 2", s, runs.Load())
+			}
+		}
+	})
+}
+
+func run(t *testing.T, start Start, answers []Answer) {
 	for _, policy := range []semel.Policy{semel.Retry, semel.Park} {
-		for _, a := range Answers {
+		for _, a := range answers {
 			t.Run(policy.String()+"/"+a.Name, func(t *testing.T) {
 				want, got := observe(t, startPlain, policy, a), observe(t, start, policy, a)
 				if a.Error { // the framework writes its own text

@@ -44,3 +44,19 @@ func (r *runner) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 		return fn(ctx, x)
 	})
 }
+
+// repeatsFirst repeats the transaction of its first call.
+type repeatsFirst struct {
+	*semel.Guard
+	repeated atomic.Bool
+}
+
+// Run implements semel.Runner.
+func (r *repeatsFirst) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
+	return r.Guard.Run(ctx, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+		if !r.repeated.Swap(true) {
+			_, _ = fn(ctx, x)
+		}
+		return fn(ctx, x)
+	})
+}

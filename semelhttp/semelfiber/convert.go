@@ -68,7 +68,6 @@ type exchange struct {
 	c           fiber.Ctx
 	body        io.ReadCloser // the body of the request that semelhttp got
 	ran         bool
-	saved       savedContext // if ran
 	unprotected bool
 	err         error // of a request that is not protected
 

@@ -19,15 +19,9 @@
 // (upgrade_unsupported). Fiber cannot tell an empty 200 from no answer: a
 // handler that means it calls semelhttp.Final(semelfiber.Request(c)), or sends 204. A
 // stream is read to its end before its first byte is sent, and held in memory; do not
-// protect endless streams. Fiber does not notice that a client has left.
-//
-// # Atomic
-//
-// If a store's Atomic repeats a transaction, the rest of the chain runs again, with the
-// Fiber context and the response as they were before the first run, but with the values
-// of c.Locals that the first run has set. If the app has a context of its own
-// (fiber.NewWithCustomCtx), or the chain has changed the path, the chain cannot run
-// again: the request gets a 503 that is not kept, and its writes are undone.
+// protect endless streams. Fiber does not notice that a client has left. If a store's
+// Atomic repeats a transaction, Fiber cannot run the chain again: the request gets a
+// 503 that is not kept, and its writes are undone.
 package semelfiber
 
 import (
@@ -71,7 +65,6 @@ func Middleware(run semel.Runner, tenant semelhttp.TenantFunc, o *semelhttp.Opti
 		if err != nil {
 			return fiber.NewError(http.StatusBadRequest, err.Error())
 		}
-		defer func() { x.saved.release() }()
 		x.body = r.Body
 		copyHeader(x.header, c)
 		protected.ServeHTTP(x, r)
@@ -110,14 +103,13 @@ func runChain(w http.ResponseWriter, r *http.Request) {
 		x.unprotected = true
 		x.err = c.Next()
 		return
-	case !x.ran:
-		x.ran, x.saved = true, save(c)
-	case !x.saved.restore(c):
+	case x.ran:
 		semelhttp.NoEffect(r)
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "the transaction was undone; send the same request again", http.StatusServiceUnavailable)
 		return
 	}
+	x.ran = true
 	c.SetContext(r.Context())
 	if err := c.Next(); err != nil {
 		if c.App().ErrorHandler(c, err) != nil {

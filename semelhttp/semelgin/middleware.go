@@ -17,12 +17,8 @@
 // A protected request cannot be hijacked or switch protocols. A stream is sent, but
 // its body is not kept; see package semelhttp. A handler that returns without a
 // status and without a body has not answered; a handler that means an empty 200 calls
-// c.Status(200).
-//
-// # Atomic
-//
-// If a store's Atomic repeats a transaction, the rest of the chain runs again, with the
-// Gin context as it was before the first run: keys, errors and position in the chain.
+// c.Status(200). If a store's Atomic repeats a transaction, Gin cannot run the chain
+// again: the request gets a 503 that is not kept, and its writes are undone.
 package semelgin
 
 import (
@@ -87,7 +83,6 @@ type exchange struct {
 	c                  *gin.Context
 	ran                bool
 	unprotected        bool
-	saved              savedContext // if ran
 }
 
 // Unwrap is for http.ResponseController.
@@ -103,10 +98,12 @@ func runChain(w http.ResponseWriter, r *http.Request) {
 		x.c.Next()
 		return
 	case x.ran:
-		x.saved.restore(x.c)
-	default:
-		x.ran, x.saved = true, save(x.c)
+		semelhttp.NoEffect(r)
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "the transaction was undone; send the same request again", http.StatusServiceUnavailable)
+		return
 	}
+	x.ran = true
 	inner := newWriter(x.ResponseWriter, w)
 	x.c.Writer, x.c.Request = inner, r
 	x.c.Next()

@@ -67,7 +67,7 @@ func start(t *testing.T, run semel.Runner, next func(string) answertest.Answer) 
 	return answertest.Serve(t, engine)
 }
 
-func TestMiddleware_EachAnswer_AsWithNetHTTP(t *testing.T) { answertest.Run(t, start) }
+func TestMiddleware_EachAnswer_AsWithNetHTTP(t *testing.T) { answertest.RunOneWay(t, start) }
 
 func TestMiddleware_Replay_AbortsChain(t *testing.T) {
 	guard, err := semel.New(memstore.New(nil), nil)

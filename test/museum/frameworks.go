@@ -14,14 +14,14 @@ var frameworks = []Mutant{
 		Old: "c.Abort()", New: "_ = c",
 	},
 	{
-		Name: "Gin: a repeated transaction does not run the chain again", Rule: "atomic",
+		Name: "Gin: a repeated transaction keeps an answer although the chain has not run again", Rule: "atomic",
 		Dir: "semelhttp/semelgin", Func: "runChain", Package: "semelhttp/semelgin", Run: "TestMiddleware_EachAnswer",
-		Old: "x.saved.restore(x.c)", New: "_ = x.saved",
+		Old: "semelhttp.NoEffect(r)", New: "semelhttp.Final(r)",
 	},
 	{
-		Name: "Fiber: a repeated transaction leaves headers of the undone run", Rule: "atomic",
-		Dir: "semelhttp/semelfiber", Func: "savedContext.restore", Package: "semelhttp/semelfiber", Run: "TestMiddleware_EachAnswer",
-		Old: "c.Response().Reset()\n\ts.response.CopyTo(c.Response())", New: "c.Response().ResetBody()",
+		Name: "Fiber: a repeated transaction keeps an answer although the chain has not run again", Rule: "atomic",
+		Dir: "semelhttp/semelfiber", Func: "runChain", Package: "semelhttp/semelfiber", Run: "TestMiddleware_EachAnswer",
+		Old: "semelhttp.NoEffect(r)", New: "semelhttp.Final(r)",
 	},
 	{
 		Name: "Echo: an error becomes an answer after the handler", Rule: "http", Parent: "an empty 200 is kept and replayed",
