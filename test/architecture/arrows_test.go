@@ -56,6 +56,7 @@ var allowed = map[string][]string{
 	"semellambda":                    {"store", ".", "consume", "semelhttp"},
 	"semelconnect":                   {"store", ".", "semelhttp"},
 	"semelgrpc":                      {"store", ".", "semelhttp"},
+	"semelmcp":                       {"store", "."},
 	"semelotel":                      {"store", ".", "store/timed", "consume", "consume/driver"},
 	"cmd/...":                        {"/...", "cmd/..."},
 	"test/...":                       {"/...", "test/...", "cmd/..."},

@@ -37,6 +37,7 @@ var own = map[string][]string{
 	"semelhttp/semelfiber":         {"github.com/gofiber/fiber/", "github.com/valyala/fasthttp"},
 	"semelconnect":                 {"connectrpc.com/connect", "google.golang.org/protobuf"},
 	"semelgrpc":                    {"google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto/googleapis/rpc"},
+	"semelmcp":                     {"github.com/modelcontextprotocol/go-sdk"},
 	"semelotel":                    {"go.opentelemetry.io/otel"},
 }
 

@@ -50,6 +50,7 @@ const (
 	lambda = "semellambda"
 	rpc    = "semelgrpc"
 	conn   = "semelconnect"
+	tool   = "semelmcp"
 	nearby = "store/nearcache"
 	shards = "store/shardstore"
 

@@ -1,7 +1,7 @@
 package museum
 
-// Calls of remote methods: the key, the account and the message of a request, and the
-// code that answers it.
+// Calls of remote methods and of tools: the key, the account and the message of a request,
+// and the answer that is kept.
 var rpcs = []Mutant{
 	{
 		Name: "gRPC: a code that leaves doubt is kept as the answer", Rule: "rule 9",
@@ -37,5 +37,40 @@ var rpcs = []Mutant{
 		Name: "Connect: a stream with a key passes unprotected", Rule: "http",
 		Dir: conn, Func: "(*interceptor).WrapStreamingHandler", Package: conn, Run: "TestStream_WithKey_IsRefused",
 		Old: "len(conn.RequestHeader()[keyHeader]) > 0", New: "len(conn.RequestHeader()[keyHeader]) > 1",
+	},
+	{
+		Name: "MCP: a result with IsError and without a verdict is kept", Rule: "rule 9",
+		Dir: tool, Func: "judge", Package: tool, Run: "TestTool_EachAnswer_FollowsTheTable",
+		Old: "case res.IsError && res.GetError() == nil:", New: "case res.IsError && res.GetError() == nil && false:",
+	},
+	{
+		Name: "MCP: a result that asks for input is kept", Rule: "rule 9",
+		Dir: tool, Func: "judge", Package: tool, Run: "TestTool_NeedsInput",
+		Old: "case res.InputRequests != nil:", New: "case res.InputRequests != nil && false:",
+	},
+	{
+		Name: "MCP: the agent may think that a parked call did nothing", Rule: "rule 9",
+		Dir: tool, Func: "adviceAfter", Package: tool, Run: "TestTool_EachAnswer_FollowsTheTable",
+		Old: "case policy == semel.Park:", New: "case policy == semel.Park && false:",
+	},
+	{
+		Name: "MCP: the content of a kept error is lost", Rule: "rule 8",
+		Dir: tool, Func: "failureOf", Package: tool, Run: "TestTool_EachAnswer_FollowsTheTable",
+		Old: "o.Body...)", New: "o.Body[:0]...)",
+	},
+	{
+		Name: "MCP: a replay without content does not show its output", Rule: "rule 8",
+		Dir: tool, Func: "decode", Package: tool, Run: "TestTool_Result_FirstAndReplayAreEqual",
+		Old: "res.Content = nil", New: "_ = res.Content",
+	},
+	{
+		Name: "MCP: the arguments are not compared", Rule: "rule 12",
+		Dir: tool, Func: "(*Options).call", Package: tool, Run: "TestTool_Refused_SaysWhatToDo",
+		Old: "semel.JSON(argumentsOf(req))", New: "semel.NoPayload()",
+	},
+	{
+		Name: "MCP: a derived key leaves out the arguments' values", Rule: "rule 12",
+		Dir: tool, Func: "Hash", Package: tool, Run: "TestKeySource_EachCall",
+		Old: "chosen[name] = v", New: "chosen[name] = v == nil",
 	},
 }
