@@ -44,6 +44,7 @@ const (
 
 	consumer = "consume"
 	kafkapg  = "consume/semelkafka/kafkapg"
+	router   = "consume/semelwatermill"
 
 	fast   = "store/redisstore"
 	dynamo = "store/dynamostore"
@@ -70,7 +71,7 @@ const (
 func All() []Mutant {
 	return slices.Concat(claims, swaps, leases, settlements, unreadables, fences, fingerprints, policies, scopes, replays, tombstones, frameworks,
 		outages, attempts, waits, derivations, steps, sagas, reservations, reconciliations, sweeps, transactions, doors, clients, sidecars, deliveries, consumers, sqlites, coalescers,
-		caches, shardings, redises, dynamos, kafkas, lambdas, rpcs,
+		caches, shardings, redises, dynamos, kafkas, watermills, lambdas, rpcs,
 		postgreses, postgresTxs, postgresBatches, postgresNotes, adapters, pulsars, outboxes, consoles, telemetries)
 }
 

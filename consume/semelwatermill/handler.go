@@ -1,0 +1,135 @@
+package semelwatermill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
+	"github.com/semel-go/semel/store"
+)
+
+// Handler wraps a handler of a router, for AddHandler. run is a *semel.Guard or a store's
+// Atomic, and call names the key of a message: see consume.Keyed. A nil o means the
+// defaults of consume.Options. The error names everything that is wrong with the
+// arguments. The handler is safe for concurrent use if h is.
+func Handler(run semel.Runner, call consume.CallFunc, h message.HandlerFunc, o *consume.Options) (message.HandlerFunc, error) {
+	var handle consume.Handler
+	if h != nil {
+		handle = func(ctx context.Context, _ *semel.Execution, _ *consume.Message) error {
+			d := ctx.Value(deliveryKey{}).(*delivery) //nolint:forcetypeassert // of take
+			msg := d.msg.Copy()
+			msg.SetContext(ctx)
+			var err error
+			d.produced, err = h(msg)
+			return err
+		}
+	}
+	if run != nil {
+		run = recorder{run}
+	}
+	c, err := consume.New(run, call, handle, o)
+	if err != nil {
+		return nil, fmt.Errorf("semelwatermill: %w", err)
+	}
+	return func(msg *message.Message) ([]*message.Message, error) { return take(c, msg) }, nil
+}
+
+// NoPublishHandler is Handler for AddConsumerHandler.
+func NoPublishHandler(run semel.Runner, call consume.CallFunc, h message.NoPublishHandlerFunc, o *consume.Options) (message.NoPublishHandlerFunc, error) {
+	var handle message.HandlerFunc
+	if h != nil {
+		handle = func(msg *message.Message) ([]*message.Message, error) { return nil, h(msg) }
+	}
+	once, err := Handler(run, call, handle, o)
+	if err != nil {
+		return nil, err
+	}
+	return func(msg *message.Message) error {
+		_, err := once(msg)
+		return err
+	}, nil
+}
+
+// Error says why a message is not done. It unwraps to the error of the run.
+type Error struct{ Disposition driver.Disposition }
+
+// Error returns the action, the reason and the cause in one line.
+func (e *Error) Error() string {
+	return fmt.Sprintf("semelwatermill: %v (%s): %v", e.Disposition.Action, e.Disposition.Reason, e.Disposition.Err)
+}
+
+// Unwrap returns the error of the run.
+func (e *Error) Unwrap() error { return e.Disposition.Err }
+
+// ForPoisonQueue reports whether another delivery of the message cannot succeed: it has
+// failed for good, has no key, or is in doubt and parked. It is the filter of
+// middleware.PoisonQueueWithFilter.
+func ForPoisonQueue(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && (e.Disposition.Action == driver.DeadLetter || e.Disposition.Action == driver.Quarantine)
+}
+
+// delivery is a message on its way through take.
+type delivery struct {
+	msg      *message.Message
+	produced []*message.Message // of the handler; nil: it did not run
+	kept     store.Outcome
+}
+
+type deliveryKey struct{}
+
+// longestHold is the longest pause between two tries of a message on hold.
+const longestHold = time.Second
+
+// take tries a message until it is not on hold any more, or until its context ends.
+func take(c *consume.Consumer, msg *message.Message) ([]*message.Message, error) {
+	d := &delivery{msg: msg}
+	ctx := context.WithValue(msg.Context(), deliveryKey{}, d)
+	m := messageOf(msg)
+	for pause := time.Duration(0); ; {
+		disposition := c.Handle(ctx, m)
+		switch disposition.Action {
+		case driver.Ack:
+			return d.messages(disposition)
+		case driver.Hold:
+			if disposition.Reason == driver.ReasonRejected {
+				return nil, &Error{disposition}
+			}
+		case driver.Retry, driver.DeadLetter, driver.Quarantine:
+			return nil, &Error{disposition}
+		}
+		pause = min(max(2*pause, disposition.Delay), longestHold)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, &Error{disposition}
+		}
+	}
+}
+
+// messages returns the messages to publish after the run, or after the run that the
+// message is a duplicate of.
+func (d *delivery) messages(disposition driver.Disposition) ([]*message.Message, error) {
+	switch disposition.Reason {
+	case driver.ReasonDone, driver.ReasonDoneButNotStored:
+		for _, m := range d.produced {
+			m.SetContext(context.WithoutCancel(m.Context())) // the context of the run has ended
+		}
+		return d.produced, nil
+	case driver.ReasonDuplicate:
+	default: // a failure that consume.Options.AckFailures acks
+		return nil, nil
+	}
+	produced, err := decode(d.kept)
+	if err != nil {
+		disposition.Action, disposition.Err = driver.Quarantine, err
+		return nil, &Error{disposition}
+	}
+	return produced, nil
+}

@@ -1,0 +1,35 @@
+package museum
+
+// Watermill: when the router acks and what it publishes.
+var watermills = []Mutant{
+	{
+		Name: "Watermill: a message whose key runs elsewhere is acked", Rule: "ack",
+		Dir: router, Func: "take", Package: router, Run: "TestHandler_KeyRunsElsewhere",
+		Old: "if disposition.Reason == driver.ReasonRejected {", New: "if disposition.Reason != driver.ReasonRejected {\nreturn nil, nil\n}\nif disposition.Reason == driver.ReasonRejected {",
+	},
+	{
+		Name: "Watermill: an Ack of the handler acks before the outcome is stored", Rule: "ack",
+		Dir: router, Func: "Handler", Package: router, Run: "TestHandler_HandlerAcksTooEarly",
+		Old: "msg := d.msg.Copy()", New: "msg := d.msg",
+	},
+	{
+		Name: "Watermill: a message that was only held goes to the poison queue", Rule: "ack",
+		Dir: router, Func: "ForPoisonQueue", Package: router, Run: "TestHandler_KeyRunsElsewhere",
+		Old: "e.Disposition.Action == driver.DeadLetter ||", New: "e.Disposition.Action != driver.Retry ||",
+	},
+	{
+		Name: "Watermill: a duplicate publishes nothing", Rule: "rule 8",
+		Dir: router, Func: "recorder.Run", Package: router, Run: "TestHandler_PublishingFails",
+		Old: "return encode(d.produced), nil", New: "_ = encode\nreturn store.Outcome{}, nil",
+	},
+	{
+		Name: "Watermill: a failure that is acked publishes messages", Rule: "rule 8",
+		Dir: router, Func: "(*delivery).messages", Package: router, Run: "TestHandler_EachEnd_FollowsTheTable",
+		Old: "case driver.ReasonDone, driver.ReasonDoneButNotStored:", New: "case driver.ReasonDone, driver.ReasonDoneButNotStored, driver.ReasonFailed:",
+	},
+	{
+		Name: "Watermill: messages that are not kept are lost in silence", Rule: "rule 10",
+		Dir: router, Func: "decode", Package: router, Run: "TestHandler_MessagesTooLarge",
+		Old: `o.Codec == "" && !o.Gone`, New: `o.Codec == "" || o.Gone`,
+	},
+}
