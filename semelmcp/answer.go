@@ -35,8 +35,8 @@ var (
 	errToolError  = errors.New("the result has IsError, and no error")
 )
 
-// judge makes of what a tool's handler returned the error of a semel.Handler. Nil: the
-// result is kept.
+// judge returns the error of a semel.Handler for the return values of a tool's handler.
+// Nil: the result is kept.
 func judge(res *mcp.CallToolResult, out any, err error) error {
 	cause := driver.ReadableError(err)
 	sent := cause
@@ -65,7 +65,8 @@ func judge(res *mcp.CallToolResult, out any, err error) error {
 	return &unkept{cause, sent}
 }
 
-// answer is what the caller of the run gets: what the handler returned, and the advice.
+// answer returns the answer for the caller of the run: the return values of the handler,
+// and the advice.
 func (u *unkept) answer(res *mcp.CallToolResult, advice string) (*mcp.CallToolResult, error) {
 	switch wire, isWire := errors.AsType[*jsonrpc.Error](u.sent); {
 	case isWire:

@@ -53,7 +53,7 @@
 // # Refusals
 //
 // A call that does not run gets a result with IsError whose text begins with one of
-// these codes, and says in words what happened and what the agent may do:
+// these codes, and says in words why, and whether the agent may call again:
 //
 //	KEY_MISSING        the call has no key
 //	CALL_INVALID       the key or the arguments are not valid

@@ -91,7 +91,7 @@ func Hash(names ...string) KeySource {
 }
 
 // First asks the sources in turn, and takes the first key. An error that is not ErrNoKey
-// ends the search. If no source has a key, the error is that of the first.
+// ends the search. If no source has a key, it returns the error of the first one.
 func First(sources ...KeySource) KeySource {
 	return func(req *mcp.CallToolRequest) (string, error) {
 		noKey := ErrNoKey

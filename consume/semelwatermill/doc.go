@@ -28,7 +28,9 @@
 //	quarantined
 //
 // A message is held while its key runs elsewhere, and while the store does not answer.
-// It is not acked meanwhile. A panic of the handler is an error.
+// It is not acked meanwhile. A panic of the handler is an error. consume.Options.Observe
+// gets each decision, and the beginning and end of the wait for a store that does not
+// answer, for each message that waits.
 //
 // # Messages that a handler publishes
 //
@@ -51,9 +53,11 @@
 // All middlewares of the router stand outside of the wrapped handler, so they also see
 // replays:
 //
-//   - Retry: each retry is an attempt of the key. Set ShouldRetry to stop if
-//     ForPoisonQueue is true. With Timeout, set ResetContextOnRetry, because the context
-//     of the first attempt has ended.
+//   - Retry: without it, a broker delivers a nacked message again at once, up to
+//     consume.Options.MaxAttempts. Each retry is an attempt of the key. To pause without
+//     it, set semel.Options.Backoff: the next delivery is held until the pause is over.
+//     Set ShouldRetry to stop if ForPoisonQueue is true. With Timeout, set
+//     ResetContextOnRetry, because the context of the first attempt has ended.
 //   - PoisonQueue: use PoisonQueueWithFilter with [ForPoisonQueue], and add it before
 //     Retry. Without the filter, a message that was only held when the router was closed
 //     goes to the poison queue.
@@ -71,7 +75,7 @@
 //
 // Watermill knows neither the age of a message nor how often it was delivered, and its
 // Ack does not report an error. So Retention does not stop late messages, MaxDeliveries
-// has no effect, and Concurrency, InFlight, Waiting, Drain and Observe of
+// has no effect, and Backoff, Concurrency, InFlight, Waiting and Drain of
 // consume.Options are not used. With an Atomic of sqlitestore or dynamostore, attempts of
 // earlier deliveries are not counted: limit them with Retry.MaxRetries and an unfiltered
 // poison queue. Two handlers must have two groups, or the second skips the messages of the

@@ -37,7 +37,11 @@ func Handler(run semel.Runner, call consume.CallFunc, h message.HandlerFunc, o *
 	if err != nil {
 		return nil, fmt.Errorf("semelwatermill: %w", err)
 	}
-	return func(msg *message.Message) ([]*message.Message, error) { return take(c, msg) }, nil
+	observe := consume.LogEvents(nil)
+	if o != nil && o.Observe != nil {
+		observe = o.Observe
+	}
+	return func(msg *message.Message) ([]*message.Message, error) { return take(c, observe, msg) }, nil
 }
 
 // NoPublishHandler is Handler for AddConsumerHandler.
@@ -88,12 +92,22 @@ type deliveryKey struct{}
 const longestHold = time.Second
 
 // take tries a message until it is not on hold any more, or until its context ends.
-func take(c *consume.Consumer, msg *message.Message) ([]*message.Message, error) {
+func take(c *consume.Consumer, observe func(context.Context, consume.Event), msg *message.Message) ([]*message.Message, error) {
 	d := &delivery{msg: msg}
 	ctx := context.WithValue(msg.Context(), deliveryKey{}, d)
 	m := messageOf(msg)
-	for pause := time.Duration(0); ; {
+	pause, outage := time.Duration(0), false
+	for {
+		began := time.Now()
 		disposition := c.Handle(ctx, m)
+		observe(ctx, consume.Event{Kind: consume.EventDecided, Message: m, Disposition: disposition, Took: time.Since(began)})
+		if unavailable := disposition.Reason == driver.ReasonUnavailable && ctx.Err() == nil; unavailable != outage {
+			if outage = unavailable; outage {
+				observe(ctx, consume.Event{Kind: consume.EventOutage, Message: m, Disposition: disposition, Err: disposition.Err})
+			} else {
+				observe(ctx, consume.Event{Kind: consume.EventResumed})
+			}
+		}
 		switch disposition.Action {
 		case driver.Ack:
 			return d.messages(disposition)

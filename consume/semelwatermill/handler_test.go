@@ -65,9 +65,34 @@ func TestHandler_StoreDoesNotAnswer_WaitsAndRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	runs := 0
-	once := wrap(t, guard, func(*message.Message) ([]*message.Message, error) { runs++; return nil, nil }, nil)
+	seen := map[consume.Kind]int{}
+	observe := func(_ context.Context, e consume.Event) { seen[e.Kind]++ }
+	h := func(*message.Message) ([]*message.Message, error) { runs++; return nil, nil }
+	once := wrap(t, guard, h, &consume.Options{Observe: observe})
 	if _, err := once(order(t, "k")); err != nil || runs != 1 || broken.failures.Load() >= 0 {
 		t.Errorf("ran %d times, %v", runs, err)
+	}
+	if seen[consume.EventOutage] != 1 || seen[consume.EventResumed] != 1 || seen[consume.EventDecided] < 2 {
+		t.Errorf("the events are %v", seen)
+	}
+}
+
+func TestHandler_BackoffOfGuard_HoldsNextDelivery(t *testing.T) {
+	guard := guardOf(t, &semel.Options{Backoff: func(int) time.Duration { return time.Hour }})
+	ctx, cancel := context.WithCancel(t.Context())
+	runs := 0
+	h := func(*message.Message) ([]*message.Message, error) { runs++; return nil, errors.New("no") }
+	once := wrap(t, guard, h, &consume.Options{Observe: func(_ context.Context, e consume.Event) {
+		if e.Disposition.Action == driver.Hold {
+			cancel()
+		}
+	}})
+	msg := order(t, "k")
+	msg.SetContext(ctx)
+	_, first := once(msg)
+	_, second := once(msg) // returns because it was held
+	if e, ok := errors.AsType[*Error](second); !ok || e.Disposition.Action != driver.Hold || first == nil || runs != 1 {
+		t.Errorf("ran %d times, %v, %v", runs, first, second)
 	}
 }
 

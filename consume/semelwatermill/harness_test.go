@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -157,6 +156,3 @@ func load() (ids []string) {
 	}
 	return ids
 }
-
-// soon is a Backoff for tests.
-func soon(int) time.Duration { return time.Millisecond }

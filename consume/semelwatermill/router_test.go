@@ -11,7 +11,6 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 
 	"github.com/semel-go/semel"
-	"github.com/semel-go/semel/consume"
 )
 
 func TestHandler_ThirtyPercentDuplicates_OneEffectAndTheSameBill(t *testing.T) {
@@ -100,7 +99,7 @@ func TestRouter_WithItsMiddlewares_FailedMessagesArePoisonOthersDone(t *testing.
 			}
 		}
 		return b.handle(msg)
-	}, &consume.Options{Backoff: soon})
+	}, nil)
 	poison := &deaf{}
 	filtered, err := middleware.PoisonQueueWithFilter(poison, "poison", ForPoisonQueue)
 	if err != nil {
