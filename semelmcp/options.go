@@ -17,7 +17,9 @@ import (
 type Options struct {
 	// Tenant names the account that the key of a call belongs to, such as the UserID of
 	// req.Extra.TokenInfo; Extra is nil without HTTP. [Shared] is for keys that are
-	// unique over all accounts. An error, or an empty name, refuses the call.
+	// unique over all accounts. An error, or an empty name, refuses the call: as
+	// STORE_UNAVAILABLE if the error wraps semel.ErrUnavailable, and else as
+	// TENANT_MISSING.
 	Tenant func(ctx context.Context, req *mcp.CallToolRequest) (string, error)
 	// Key finds the key of a call: [FromArgument], [FromMeta], [Hash], or [First] of
 	// several.
@@ -65,7 +67,11 @@ func (o *Options) call(ctx context.Context, req *mcp.CallToolRequest) (semel.Cal
 		call.Operation = req.Params.Name
 	}
 	var err error
-	if call.Tenant, err = o.Tenant(ctx, req); err != nil || driver.CheckTenant(call.Tenant) != nil {
+	call.Tenant, err = o.Tenant(ctx, req)
+	switch {
+	case errors.Is(err, semel.ErrUnavailable): // the service that knows the account does not answer
+		return call, refusalOf(ctx, call.Operation, &semel.Error{Reason: semel.ErrUnavailable, Operation: call.Operation, Cause: err})
+	case err != nil, driver.CheckTenant(call.Tenant) != nil:
 		return call, &refusal{"TENANT_MISSING", "Nothing was done. The server does not know for which account the tool was called. Sign in, and call it again.", err}
 	}
 	if call.Key, err = o.Key(req); err != nil {

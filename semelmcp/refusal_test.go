@@ -88,6 +88,20 @@ func TestTool_StoreDown_TellsToKeepTheKey(t *testing.T) {
 	}
 }
 
+func TestTool_TenantCannotBeFound_SaysWhy(t *testing.T) {
+	for cause, code := range map[error]string{semel.ErrUnavailable: "STORE_UNAVAILABLE", errors.New("secret"): "TENANT_MISSING"} {
+		b := &bank{answer: numbered}
+		session := connect(t, serve(t, b, guardOf(t, nil, nil), Options{
+			Tenant: func(context.Context, *mcp.CallToolRequest) (string, error) { return "", cause },
+		}))
+		r := call(t.Context(), session, "pay", paying("k", 1))
+		wantRefusal(t, r, code)
+		if strings.Contains(r.text, "secret") || b.effects.Load() != 0 {
+			t.Errorf("%d effects; the agent is told %s", b.effects.Load(), r.text)
+		}
+	}
+}
+
 func TestTool_Refused_MiddlewareFindsReason(t *testing.T) {
 	b := &bank{answer: func(context.Context, int32) (*mcp.CallToolResult, receipt, error) {
 		return nil, receipt{}, errors.New("no")
