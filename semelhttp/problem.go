@@ -224,8 +224,9 @@ func busyHint(e *semel.Error) time.Duration {
 }
 
 // silenceProblem is the answer for a handler that wrote none. ended is how its context
-// had ended when it returned. The status is 504 if its time was over. A handler that simply returned may have meant 200, as
-// for net/http, so the problem tells its author what to write.
+// had ended when it returned. The status is 504 if its time was over. A handler that simply
+// returned may have meant 200, as for net/http, so the problem tells its author what to
+// write.
 func silenceProblem(ended, err error) *Problem {
 	p := problem(CodeAnswerMissing, err)
 	switch {

@@ -181,9 +181,6 @@ func (w *twin) play(t testing.TB, i int, rng *rand.Rand) string {
 // histories.
 func TestGuard_Cache_AnswersAsWithout(t *testing.T) {
 	n := histories(2000)
-	if raceEnabled {
-		n /= 5
-	}
 	var hits uint64
 	for h := range n {
 		seed := rand.Uint64()
