@@ -35,7 +35,7 @@ func histories(n int) int {
 		return n
 	}
 	if raceEnabled { // which finds nothing in a history: its steps come one after the other
-		return n / 20
+		return n / 10
 	}
 	return n / 5
 }
