@@ -90,7 +90,7 @@ func (c *pendingCall) admit(ctx context.Context, a *admission) error {
 			if c.attemptFailed(r) {
 				return c.refuse(ctx, ErrReleased, 0, lastError(r))
 			}
-			p := c.nextClaim(r, d)
+			p := c.nextClaim(r, d, store.Processing)
 			a.sent = now()
 			if *f, err = c.swap(ctx, r.Seen(), p); err == nil && f.Won && d.Action == store.TakeOver {
 				c.observe(ctx, EventTakenOver, &f.Record, nil)

@@ -76,8 +76,8 @@ func (g *Guard) Reserve(ctx context.Context, call Call) (Ticket, error) {
 		}
 		switch d.Action {
 		case store.Execute: // the record has expired or was released: reserve it again
-			p := c.nextClaim(&f.Record, d)
-			p.State, p.Attempt, p.Lease = store.Started, p.Attempt-1, g.options.Reservation
+			p := c.nextClaim(&f.Record, d, store.Started)
+			p.Attempt, p.Lease = p.Attempt-1, g.options.Reservation
 			f, err = c.swap(ctx, f.Record.Seen(), p)
 			continue
 		case store.InProgress, store.TakeOver, store.DoPark, store.Parked: // the bearer of the token finds out

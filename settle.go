@@ -127,9 +127,10 @@ func (c *pendingCall) firstClaim() store.Proposal {
 	}
 }
 
-// nextClaim proposes the next attempt of a record.
-func (c *pendingCall) nextClaim(r *store.Record, d store.Decision) store.Proposal {
+// nextClaim proposes the next attempt of a record, or a reservation of it.
+func (c *pendingCall) nextClaim(r *store.Record, d store.Decision, to store.State) store.Proposal {
 	p := c.firstClaim()
+	p.State = to
 	if d.Restart {
 		p.Restart = true
 		if r.State == store.Released && r.Attempt == 0 { // it expired at once because of NoEffect: a Guard with Retry does not weaken it
@@ -138,6 +139,7 @@ func (c *pendingCall) nextClaim(r *store.Record, d store.Decision) store.Proposa
 		return p
 	}
 	p.Policy, p.Fingerprint, p.Attempt, p.Error = d.Policy, r.Fingerprint, r.Attempt+1, r.LastError
+	p.FormerOwners = r.FormerOwnersAfter(to)
 	return p
 }
 
@@ -145,7 +147,7 @@ func (c *pendingCall) nextClaim(r *store.Record, d store.Decision) store.Proposa
 func (g *Guard) change(r *store.Record, to store.State, lastErr string) store.Proposal {
 	return store.Proposal{
 		Key: r.Key, State: to, Policy: r.Policy, Owner: lapsed.NewOwner(), Holder: g.options.Holder, Fingerprint: r.Fingerprint,
-		Attempt: r.Attempt, Keep: g.keep(r.Key, to), Error: lastErr,
+		Attempt: r.Attempt, Keep: g.keep(r.Key, to), Error: lastErr, FormerOwners: r.FormerOwnersAfter(to),
 	}
 }
 

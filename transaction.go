@@ -132,7 +132,7 @@ func (t *txCall) claim(ctx context.Context) (*Execution, error) {
 	d := t.decide(r, f.Now)
 	switch d.Action {
 	case store.Execute, store.TakeOver:
-		f, err = t.tx.Swap(ctx, r.Seen(), t.heldIn(ctx, t.nextClaim(r, d)))
+		f, err = t.tx.Swap(ctx, r.Seen(), t.heldIn(ctx, t.nextClaim(r, d, store.Processing)))
 		if errors.Is(err, store.ErrNotFound) && !t.isRedeemed() {
 			f, err = t.tx.Claim(ctx, t.firstClaimIn(ctx)) // the record was swept after the look
 		}

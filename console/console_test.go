@@ -1,12 +1,16 @@
 package console_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"html"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 
+	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/console"
 	"github.com/semel-go/semel/store"
 )
@@ -114,6 +118,30 @@ func TestRecord_Unknown_SaysSo(t *testing.T) {
 	s.want(s.get("record"), http.StatusBadRequest, "needs an operation and a key")
 	s.want(s.get("outbox"), http.StatusNotFound, "shows no outbox")
 	s.want(s.get("none"), http.StatusNotFound)
+}
+
+func TestRecord_ClaimedAgain_ShowsFormerOwners(t *testing.T) {
+	s := newSite(t, console.Options{})
+	k := named("charge", "ann", "again")
+	g, err := semel.New(s.store, &semel.Options{Holder: hostile})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := semel.Call{Operation: "charge", Tenant: "ann", Key: "again", Payload: semel.NoPayload()}
+	for n := range 10 {
+		_, _ = g.Run(t.Context(), call, func(context.Context, *semel.Execution) (store.Outcome, error) {
+			return store.Outcome{}, errors.New("lost")
+		})
+		page := s.get(k.path)
+		if strings.Contains(page.body, "Former owners") != (n > 0) || strings.Contains(page.body, "Only the last 8") != (n >= 8) || strings.Contains(page.body, "<script>alert") {
+			t.Fatalf("after %d attempts the page is\n%s", n+1, page.body)
+		}
+		if shown := strings.Count(page.body, "released, then claimed again"); shown != min(n, 8) {
+			t.Errorf("after %d attempts %d former owners are shown", n+1, shown)
+		}
+	}
+	o := s.state(k.key).FormerOwners[7]
+	s.want(s.get(k.path), http.StatusOK, fmt.Sprintf("<code>%x</code>", o.Owner), fmt.Sprintf("<code>%d</code>", o.Fence), `data-label="Attempt" class="number">9<`)
 }
 
 func TestSagas_List(t *testing.T) {

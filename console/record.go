@@ -28,7 +28,9 @@ type event struct {
 // recordPage is what the page of one record shows.
 type recordPage struct {
 	entry
-	Events []event
+	Events       []event
+	FormerOwners []formerOwner
+	OwnersCut    bool // earlier ones are not kept
 	// The forms that are possible.
 	CanResolve, CanReopen, CanDecide bool
 	IsHTTP                           bool     // the answer has a status and headers
@@ -72,7 +74,20 @@ func (c *Console) record(ctx context.Context, r *http.Request) (any, error) {
 	p.CanReopen = f.Record.State == store.Failed && !p.Saga
 	p.Doubtful = doubtful(steps)
 	p.Events = c.story(&f, steps)
+	for i := range f.Record.FormerOwners {
+		o := &f.Record.FormerOwners[i]
+		p.FormerOwners = append(p.FormerOwners, formerOwner{fmt.Sprintf("%x", o.Owner), o.Holder, o.End(), o.Fence, o.Attempt, o.Ended})
+	}
+	p.OwnersCut = len(p.FormerOwners) == store.MaxFormerOwners
 	return p, nil
+}
+
+// formerOwner is a row of the table of former owners.
+type formerOwner struct {
+	Owner, Holder, End string
+	Fence              uint64
+	Attempt            int
+	Ended              time.Time
 }
 
 // doubtful names the Parked steps that have begun and have no end.

@@ -97,6 +97,7 @@ func proposalOf(r *store.Record, why string) store.Proposal {
 	return store.Proposal{
 		Key: r.Key, State: store.Processing, Policy: r.Policy, Owner: lapsed.NewOwner(), Holder: "operator: " + why, Fingerprint: r.Fingerprint,
 		Attempt: r.Attempt, Lease: time.Minute, Keep: lapsed.Forever, Error: r.LastError,
+		FormerOwners: r.FormerOwnersAfter(store.Processing),
 	}
 }
 

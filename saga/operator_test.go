@@ -59,6 +59,9 @@ func TestIntervene_ParkedStepInDoubt_GoesOnAsDecided(t *testing.T) {
 				if err := saga.Intervene(t.Context(), st, stuck, c.do); err != nil {
 					t.Fatal(err)
 				}
+				if owners := record(t, st, "1").FormerOwners; len(owners) == 0 || owners[len(owners)-1].Owner != stuck.Owner {
+					t.Errorf("the owner before the operator is not among the former owners: %+v", owners)
+				}
 				if err := saga.Intervene(t.Context(), st, stuck, c.do); !errors.Is(err, store.ErrChanged) {
 					t.Errorf("the second time: %v, want ErrChanged", err)
 				}

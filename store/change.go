@@ -19,6 +19,9 @@ type Proposal struct {
 	Keep        time.Duration // from now to Expires; ignored where Expires is not used
 	Outcome     Outcome       // Completed and Failed
 	Error       string        // LastError
+	// FormerOwners replaces the record's; see [Record.FormerOwnersAfter]. Only for Swap,
+	// and nil with Restart.
+	FormerOwners []FormerOwner
 	// Restart replaces an expired record by a new one, whose Created is now.
 	// Only for Swap.
 	Restart bool
@@ -40,6 +43,7 @@ func (p *Proposal) Replace(old *Record, now time.Time) Record {
 		r.Created = Time(Micros(now))
 	}
 	p.apply(&r, now, old.Fence)
+	r.FormerOwners = p.FormerOwners
 	return r
 }
 

@@ -89,7 +89,7 @@ func EncodeStep(s *Step) []byte {
 
 // DecodeStep decodes what EncodeStep has encoded. An error wraps [ErrCorrupt].
 func DecodeStep(name string, recorded time.Time, b []byte) (Step, error) {
-	r := stepReader{rest: b}
+	r := fieldReader{rest: b}
 	format := r.byte()
 	s := Step{Name: name, Recorded: recorded, Failed: r.byte() == 1}
 	s.Outcome.Gone = r.byte() == 1
@@ -127,14 +127,14 @@ func appendText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
-// stepReader reads fields. If they do not fit it sets failed, and returns zero
+// fieldReader reads fields. If they do not fit it sets failed, and returns zero
 // values.
-type stepReader struct {
+type fieldReader struct {
 	rest   []byte
 	failed bool
 }
 
-func (r *stepReader) byte() byte {
+func (r *fieldReader) byte() byte {
 	if len(r.rest) == 0 {
 		r.failed = true
 		return 0
@@ -144,19 +144,19 @@ func (r *stepReader) byte() byte {
 	return b
 }
 
-func (r *stepReader) varint() int64 {
+func (r *fieldReader) varint() int64 {
 	v, n := binary.Varint(r.rest)
 	r.skip(n)
 	return v
 }
 
-func (r *stepReader) uvarint() uint64 {
+func (r *fieldReader) uvarint() uint64 {
 	v, n := binary.Uvarint(r.rest)
 	r.skip(n)
 	return v
 }
 
-func (r *stepReader) skip(n int) {
+func (r *fieldReader) skip(n int) {
 	if n <= 0 {
 		r.failed, r.rest = true, nil
 		return
@@ -164,7 +164,7 @@ func (r *stepReader) skip(n int) {
 	r.rest = r.rest[n:]
 }
 
-func (r *stepReader) text() string {
+func (r *fieldReader) text() string {
 	n := r.uvarint()
 	if n > uint64(len(r.rest)) {
 		r.failed, r.rest = true, nil

@@ -35,6 +35,9 @@ type Record struct {
 	// LastError is the text of the last attempt's error, for people. In an
 	// Unknown record it also has the last reconciler's error.
 	LastError string
+	// FormerOwners are the last owners before this one, the latest last. Nil until the
+	// record is claimed again. It grows by Swap alone.
+	FormerOwners []FormerOwner
 
 	Created, Updated time.Time
 	// Completed is when the record became terminal.

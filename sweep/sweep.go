@@ -237,6 +237,7 @@ func (s *sweeper) recover(ctx context.Context, r *store.Record, now time.Time, s
 	default:
 		return nil // somebody has changed it since, or it is unreadable
 	}
+	p.FormerOwners = r.FormerOwnersAfter(p.State)
 	limited, cancel := context.WithTimeout(ctx, s.options.StoreTimeout)
 	defer cancel()
 	f, err := retry.Do(limited, func() (store.Found, error) { return s.store.Swap(limited, r.Seen(), p) })

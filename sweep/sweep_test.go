@@ -227,3 +227,21 @@ func TestRun_InvalidOptions_AreRefused(t *testing.T) {
 		cancel()
 	}
 }
+
+func TestSweep_Recovers_KeepsFormerOwner(t *testing.T) {
+	st, advance := newClockedStore()
+	for key, p := range map[string]store.Proposal{"released": {}, "parked": {Policy: store.Park}} {
+		p.Lease = time.Minute
+		crash(t, st, key, p)
+	}
+	advance(time.Minute)
+	if _, err := sweep.Once(t.Context(), st, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"released", "parked"} {
+		_, r := stateOf(t, st, key)
+		if len(r.FormerOwners) != 1 || r.FormerOwners[0].Holder != "dead/1" || r.FormerOwners[0].End() != "lease expired, then "+key {
+			t.Errorf("%s: former owners %+v", key, r.FormerOwners)
+		}
+	}
+}

@@ -57,6 +57,11 @@ func decode(it item) (store.Record, error) {
 	if err := r.Policy.UnmarshalText([]byte(d.text(attrPolicy))); err != nil {
 		d.fail(attrPolicy)
 	}
+	former, err := store.DecodeFormerOwners([]byte(d.text(attrFormer)))
+	if err != nil {
+		return store.Record{}, err
+	}
+	r.FormerOwners = former
 	if r.State.Terminal() {
 		r.Completed = r.Updated // a terminal record does not change
 		b, err := unpack([]byte(d.text(attrOutcome)))

@@ -37,6 +37,7 @@ const (
 	attrError     = "error"
 	attrOutcome   = "outcome"
 	attrFormat    = "format"
+	attrFormer    = "former"    // the former owners; absent until the record is claimed again
 	attrRenewal   = "renewal"   // the time of the last renewal, by the owner's monotonic clock
 	attrSteps     = "steps"     // the names of the steps, in their order
 	attrStepBytes = "stepbytes" // the size of all steps
@@ -53,7 +54,7 @@ var (
 	// claimed are the attributes that a claim or swap writes besides these.
 	// attrCreated is left out, because a swap without Restart keeps it.
 	claimed = []string{
-		attrOwner, attrFence, attrPolicy, attrHolder, attrAlg, attrKeyID, attrSum, attrOperation, attrTenant, attrValue, attrFormat, attrRenewal,
+		attrOwner, attrFence, attrPolicy, attrHolder, attrAlg, attrKeyID, attrSum, attrOperation, attrTenant, attrValue, attrFormat, attrRenewal, attrFormer,
 	}
 	recordAttributes = append(append([]string{attrCreated, attrSteps, attrStepBytes}, changing...), claimed...)
 	// seenAttributes are those that Swap compares.
@@ -92,6 +93,9 @@ func (s *Store) encode(r *store.Record) (item, error) {
 		}
 	}
 	it[attrValue] = &types.AttributeValueMemberB{Value: []byte(r.Key.Value)}
+	if former := store.EncodeFormerOwners(r.FormerOwners); former != nil {
+		it[attrFormer] = &types.AttributeValueMemberB{Value: former}
+	}
 	if r.Fingerprint.Sum != "" {
 		it[attrSum] = &types.AttributeValueMemberB{Value: []byte(r.Fingerprint.Sum)}
 	}

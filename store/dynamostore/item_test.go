@@ -21,6 +21,7 @@ func TestDecode_EachState_ReturnsRecord(t *testing.T) {
 		p.Key.Operation, p.State, p.Policy, p.Error = "bytes \xff", st, store.Park, "failed"
 		p.Outcome = store.Outcome{Code: 201, Body: make([]byte, 2000), Header: []store.Header{{Name: "A", Value: "1"}, {Name: "A", Value: "2"}}}
 		r := p.Insert(now, 0)
+		r.FormerOwners = []store.FormerOwner{{Owner: p.Owner, Holder: "\xff", Fence: 7, Attempt: 2, State: store.Processing, Next: st, Ended: now}}
 		it, err := s.encode(&r)
 		if err != nil {
 			t.Fatal(err)

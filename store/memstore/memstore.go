@@ -10,6 +10,7 @@ package memstore
 import (
 	"context"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -60,9 +61,9 @@ func New(o *Options) *Store {
 // no change of a record is older than the change before it.
 func (s *Store) now() time.Time { return store.Time(store.Micros(s.clock())) }
 
-// put stores a record with an outcome that shares no memory with the caller's.
+// put stores a record that shares no memory with the caller's.
 func (s *Store) put(r store.Record, steps []store.Step) *record {
-	r.Outcome = r.Outcome.Clone()
+	r.Outcome, r.FormerOwners = r.Outcome.Clone(), slices.Clone(r.FormerOwners)
 	kept := &record{r, steps}
 	s.records[r.Key] = kept
 	return kept

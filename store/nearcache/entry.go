@@ -1,6 +1,7 @@
 package nearcache
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -30,10 +31,13 @@ type entry struct {
 
 // overhead is the size in bytes of an entry without its texts, and of its place
 // in a map.
-const overhead = 576
+const overhead = 600
 
 // headerSize is the size in bytes of a store.Header: two strings.
 const headerSize = 32
+
+// formerOwnerSize is the size in bytes of a store.FormerOwner without its text.
+const formerOwnerSize = 80
 
 // newEntry copies a record: the store's may be a small part of a large buffer.
 func newEntry(r *store.Record) *entry {
@@ -51,6 +55,10 @@ func newEntry(r *store.Record) *entry {
 	for i := range o.Header {
 		size += len(o.Header[i].Name) + len(o.Header[i].Value)
 	}
+	c.FormerOwners = slices.Clone(c.FormerOwners)
+	for i := range c.FormerOwners {
+		size += len(c.FormerOwners[i].Holder)
+	}
 	var b strings.Builder // one string for all texts: one allocation to keep
 	b.Grow(size)
 	move := func(t *string) {
@@ -64,7 +72,10 @@ func newEntry(r *store.Record) *entry {
 		move(&o.Header[i].Name)
 		move(&o.Header[i].Value)
 	}
-	e.cost = overhead + int64(size+len(o.Body)+len(o.Header)*headerSize)
+	for i := range c.FormerOwners {
+		move(&c.FormerOwners[i].Holder)
+	}
+	e.cost = overhead + int64(size+len(o.Body)+len(o.Header)*headerSize+len(c.FormerOwners)*formerOwnerSize)
 	return e
 }
 

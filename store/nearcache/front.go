@@ -56,6 +56,7 @@ type frontMeta struct {
 	Clock                       int64         // the store's clock, or later, when the record was sent
 	Life                        time.Duration // how long from then on the record may be used
 	Estimated                   bool
+	FormerOwners                []byte `json:",omitempty"`
 }
 
 // frontRecord is a record that was read from the front.
@@ -73,6 +74,7 @@ func (e *entry) settlement(clock time.Time, life, keep time.Duration) store.Sett
 		KeyDigest: digest[:], State: r.State, Policy: r.Policy, Fence: r.Fence, Owner: r.Owner[:], Created: store.Micros(r.Created),
 		Updated: store.Micros(r.Updated), Completed: store.Micros(r.Completed), Expires: store.Micros(r.Expires),
 		LastError: r.LastError, Clock: store.Micros(clock), Life: life, Estimated: e.estimated,
+		FormerOwners: store.EncodeFormerOwners(r.FormerOwners),
 	})
 	if err != nil {
 		panic(err) // only an invalid state has no JSON, and it is not replayable
@@ -100,6 +102,10 @@ func parseFront(f *store.Found, k store.Key) (v frontRecord, ok bool) {
 	r.Key, r.State, r.Policy, r.Fence, r.Owner, r.Outcome.Header = k, m.State, m.Policy, m.Fence, store.Owner(m.Owner), h[:last]
 	r.Created, r.Updated = store.Time(m.Created), store.Time(m.Updated)
 	r.Completed, r.Expires, r.LastError = store.Time(m.Completed), store.Time(m.Expires), m.LastError
+	owners, err := store.DecodeFormerOwners(m.FormerOwners)
+	if r.FormerOwners = owners; err != nil {
+		return v, false
+	}
 	return v, replayable(r, store.Time(m.Clock))
 }
 

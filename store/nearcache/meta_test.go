@@ -15,6 +15,7 @@ func fullRecord() store.Record {
 		Holder: "h", Fingerprint: store.Fingerprint{Alg: "a", KeyID: "k", Sum: "\x00\xff"}, Attempt: 3, LastError: "last", Created: at(2), Updated: at(3),
 		Completed: at(4), Expires: at(50), Format: 1, Outcome: store.Outcome{Code: -2, Codec: "json", Gone: true, Body: []byte("body\x00"), Header: []store.Header{
 			{Name: "A", Value: ""}, {Name: "A", Value: "\xfe"}, {}}},
+		FormerOwners: []store.FormerOwner{{Owner: store.Owner{7}, Holder: "\xff", Fence: 9, Attempt: 2, State: store.Released, Next: store.Processing, Ended: at(1)}},
 	}
 }
 

@@ -188,7 +188,7 @@ func (s *session) swap(ctx context.Context, seen store.Seen, p *store.Proposal) 
 	if err != nil {
 		return r, err
 	}
-	args = append(args, p.Restart, int16(seen.State), table.Owner(seen.Owner), table.Fence(seen.Fence), store.Micros(seen.Until), store.Micros(seen.Expires), s.lockTimeout)
+	args = append(args, p.Restart, int16(seen.State), table.Owner(seen.Owner), table.Fence(seen.Fence), store.Micros(seen.Until), store.Micros(seen.Expires), s.lockTimeout, store.EncodeFormerOwners(p.FormerOwners))
 	sql := s.sql
 	if p.State != store.Started && p.State != store.Processing {
 		sql = s.strict // only a claim may be relaxed

@@ -19,7 +19,7 @@ func TestRow_InvalidColumn_ErrCorrupt(t *testing.T) {
 	t.Parallel()
 	s := openNew(t, nil)
 	for column, value := range map[string]string{
-		"format": "2", "state": "7", "policy": "2", "fence": "-1", "owner": "", "header": `'[["a"]]'::bytea`, "key": `'other'::bytea`, "operation": "''::bytea",
+		"format": "2", "state": "7", "policy": "2", "fence": "-1", "owner": "", "header": `'[["a"]]'::bytea`, "key": `'other'::bytea`, "operation": "''::bytea", "former_owners": "'x'::bytea",
 	} {
 		if value == "" {
 			continue
@@ -47,8 +47,8 @@ func TestRow_InvalidColumn_ErrCorrupt(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if bad != 7 || good != 1 {
-		t.Errorf("List gave %d unreadable and %d readable records, want 7 and 1", bad, good)
+	if bad != 8 || good != 1 {
+		t.Errorf("List gave %d unreadable and %d readable records, want 8 and 1", bad, good)
 	}
 	if res, err := s.Sweep(t.Context(), "", 100); err != nil || res.Deleted != 0 || len(res.Lapsed) != 0 {
 		t.Errorf("Sweep: %+v, %v", res, err)

@@ -28,7 +28,8 @@ import (
 //	58  attempt     8
 //	66  length of the identity, 4
 //	70  identity: policy, 1 byte; operation, tenant, key, holder and the
-//	    fingerprint's three texts, each after its length
+//	    fingerprint's three texts, each after its length; the former owners, if
+//	    there are any, as store.EncodeFormerOwners encodes them
 //	 …  length of the steps, 4; the steps: see journal.go
 //	 …  result: the last error after its length; in a terminal record the
 //	    outcome: code, gone, codec, header lines, and the body to the end
@@ -72,6 +73,7 @@ func appendRest(b []byte, p *store.Proposal) ([]byte, error) {
 	for _, t := range [...]string{p.Key.Operation, p.Key.Tenant, p.Key.Value, p.Holder, p.Fingerprint.Alg, p.Fingerprint.KeyID, p.Fingerprint.Sum} {
 		b = appendText(b, t)
 	}
+	b = append(b, store.EncodeFormerOwners(p.FormerOwners)...)
 	binary.BigEndian.PutUint32(b[start:], uint32(len(b)-start-4))
 	b = append(b, 0, 0, 0, 0) // no steps
 	return appendResult(b, p.State, p.Error, &p.Outcome)
@@ -169,8 +171,13 @@ func decode(v string) (r store.Record, err error) {
 	} {
 		*to = c.text()
 	}
-	if len(c.rest) != end {
+	if n := len(c.rest) - end; n < 0 || end < 0 {
 		c.bad = true
+	} else if n > 0 {
+		if r.FormerOwners, err = store.DecodeFormerOwners([]byte(c.rest[:n])); err != nil {
+			return r, err
+		}
+		c.rest = c.rest[n:]
 	}
 	c.steps()
 	r.LastError = c.text()

@@ -29,6 +29,7 @@ func samples() []store.Proposal {
 	full := proposal("every\x00byte\xff")
 	full.State, full.Policy, full.Error, full.Attempt = store.Completed, store.Park, "an error", 1<<40
 	full.Outcome = store.Outcome{Code: -3, Codec: "json", Gone: true, Body: []byte("body\x00"), Header: []store.Header{{Name: "A", Value: ""}, {Name: "", Value: "\xff"}}}
+	full.FormerOwners = []store.FormerOwner{{Owner: full.Owner, Holder: "\xff", Fence: 1 << 63, Attempt: 2, State: store.Processing, Next: store.Unknown, Ended: store.Time(9)}, {}}
 	empty := store.Proposal{State: store.Failed}
 	released := proposal("r")
 	released.State = store.Released
@@ -38,6 +39,7 @@ func samples() []store.Proposal {
 func TestDecode_EncodedRecord_ReturnsIt(t *testing.T) {
 	for _, p := range samples() {
 		want := p.Insert(time.Unix(1_700_000_000, 123_456_000), 7)
+		want.FormerOwners = p.FormerOwners
 		got, err := decode(encode(t, &p, &want))
 		if err != nil {
 			t.Fatal(err)
@@ -96,7 +98,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		p := store.Proposal{
 			Key: r.Key, State: r.State, Policy: r.Policy, Owner: r.Owner, Holder: r.Holder, Fingerprint: r.Fingerprint,
-			Attempt: r.Attempt, Outcome: r.Outcome, Error: r.LastError,
+			Attempt: r.Attempt, Outcome: r.Outcome, Error: r.LastError, FormerOwners: r.FormerOwners,
 		}
 		again, err := decode(encode(t, &p, &r))
 		if err != nil || !reflect.DeepEqual(again, r) {

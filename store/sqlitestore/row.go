@@ -26,7 +26,7 @@ type row struct {
 	codec                                       string
 	gone                                        int64
 	header                                      string
-	body                                        []byte
+	body, formerOwners                          []byte
 }
 
 // scan reads the current row of rows into before and then the row. A column with
@@ -35,7 +35,7 @@ func (w *row) scan(rows *sql.Rows, before ...any) error {
 	err := rows.Scan(append(before, &w.n, &w.id, &w.state, &w.policy, &w.fence, &w.owner, &w.attempt,
 		&w.until, &w.expires, &w.created, &w.updated, &w.completed, &w.format,
 		&w.operation, &w.tenant, &w.key, &w.holder, &w.fingerprintAlg, &w.fingerprintKey, &w.fingerprint, &w.lastError,
-		&w.code, &w.codec, &w.gone, &w.header, &w.body)...)
+		&w.code, &w.codec, &w.gone, &w.header, &w.body, &w.formerOwners)...)
 	if err == nil {
 		return nil
 	}
@@ -66,6 +66,7 @@ func (w *row) record() (store.Record, error) {
 	}
 	key := store.Key{Operation: w.operation, Tenant: w.tenant, Value: w.key}
 	header, err := store.DecodeHeader([]byte(w.header))
+	owners, ownersErr := store.DecodeFormerOwners(w.formerOwners)
 	switch id := key.ID(); {
 	case w.format != store.Format:
 		return corrupt("format", w.format, fmt.Sprintf("this version reads %d; a newer one may have written it", store.Format))
@@ -87,6 +88,8 @@ func (w *row) record() (store.Record, error) {
 		return corrupt("gone", w.gone, "it must be 0 or 1")
 	case err != nil:
 		return corrupt("header", fmt.Sprintf("%d bytes", len(w.header)), err.Error())
+	case ownersErr != nil:
+		return store.Record{}, fmt.Errorf("row %d of semel_record: %w", w.n, ownersErr)
 	}
 	return store.Record{
 		Key: key, State: store.State(w.state), Policy: store.Policy(w.policy), Fence: uint64(w.fence), Owner: store.Owner(w.owner),
@@ -94,7 +97,7 @@ func (w *row) record() (store.Record, error) {
 		Fingerprint: store.Fingerprint{Alg: w.fingerprintAlg, KeyID: w.fingerprintKey, Sum: string(w.fingerprint)},
 		Outcome:     store.Outcome{Code: int(w.code), Header: header, Body: w.body, Codec: w.codec, Gone: w.gone == 1},
 		Created:     store.Time(w.created), Updated: store.Time(w.updated), Completed: store.Time(w.completed), Expires: store.Time(w.expires),
-		Format: int(w.format),
+		Format: int(w.format), FormerOwners: owners,
 	}, nil
 }
 
@@ -116,7 +119,7 @@ func replaceArgs(id []byte, r *store.Record) ([]any, error) {
 	}
 	args := []any{int64(r.State), int64(r.Policy), int64(r.Fence), r.Owner[:], int64(r.Attempt), store.Micros(r.Until),
 		store.Micros(r.Created), store.Micros(r.Updated), int64(r.Format), r.Holder,
-		r.Fingerprint.Alg, r.Fingerprint.KeyID, []byte(r.Fingerprint.Sum), r.LastError}
+		r.Fingerprint.Alg, r.Fingerprint.KeyID, []byte(r.Fingerprint.Sum), r.LastError, store.EncodeFormerOwners(r.FormerOwners)}
 	args, err := endArgs(args, r)
 	return append(args, id), err
 }

@@ -76,7 +76,7 @@ func FuzzRow(f *testing.F) {
 	}
 	f.Cleanup(func() { _ = s.Close() })
 	columns := []string{"state", "policy", "fence", "attempt", "until", "expires", "created", "updated", "completed", "format", "code", "gone",
-		"owner", "id", "fingerprint", "body", "operation", "tenant", "key", "holder", "last_error", "codec", "header", "fingerprint_alg"}
+		"owner", "id", "fingerprint", "body", "former_owners", "operation", "tenant", "key", "holder", "last_error", "codec", "header", "fingerprint_alg"}
 	f.Fuzz(func(t *testing.T, op, tenant, key string, state uint8, park bool, fence uint64, owner, holder, alg, keyID, sum string,
 		attempt int32, until, expires int64, name, value, body, codec string, gone bool, lastErr string, column uint8, number int64, text string,
 	) {
@@ -84,7 +84,8 @@ func FuzzRow(f *testing.F) {
 			Key: store.Key{Operation: op, Tenant: tenant, Value: key}, State: store.State(1 + state%6), Fence: max(1, fence&math.MaxInt64), Holder: holder,
 			Fingerprint: store.Fingerprint{Alg: alg, KeyID: keyID, Sum: sum}, Attempt: int(attempt), LastError: lastErr, Format: store.Format,
 			Until: store.Time(until), Expires: store.Time(expires), Created: store.Time(expires ^ until), Updated: store.Time(until + 1), Completed: store.Time(-until),
-			Outcome: store.Outcome{Code: int(attempt), Header: []store.Header{{Name: name, Value: value}}, Body: []byte(body), Codec: codec, Gone: gone},
+			Outcome:      store.Outcome{Code: int(attempt), Header: []store.Header{{Name: name, Value: value}}, Body: []byte(body), Codec: codec, Gone: gone},
+			FormerOwners: []store.FormerOwner{{Holder: holder, Fence: fence, Attempt: int(attempt), State: store.State(state), Ended: store.Time(until)}},
 		}
 		copy(r.Owner[:], owner)
 		if park {
@@ -104,7 +105,7 @@ func FuzzRow(f *testing.F) {
 			t.Fatalf("came back as\n%+v, error %v, was\n%+v", fd.Record, err, r)
 		}
 		i := int(column) % len(columns)
-		damage := []any{number, []byte(text), text}[min(2, i/12+i/16)]
+		damage := []any{number, []byte(text), text}[min(2, i/12+i/17)]
 		err = s.writer.do(context.Background(), func(*work) error {
 			_, err := s.writer.conn.ExecContext(background, "UPDATE semel_record SET "+columns[i]+" = ?", damage)
 			return err

@@ -38,7 +38,7 @@ const (
 )
 
 const columns = `n, id, state, policy, fence, owner, attempt, until, expires, created, updated, completed, format,
-	operation, tenant, key, holder, fingerprint_alg, fingerprint_key, fingerprint, last_error, code, codec, gone, header, body`
+	operation, tenant, key, holder, fingerprint_alg, fingerprint_key, fingerprint, last_error, code, codec, gone, header, body, former_owners`
 
 // Times are parameters: the clock is read by the caller, under the lock.
 var statements = [stmtCount]string{
@@ -61,7 +61,7 @@ var statements = [stmtCount]string{
 	// After a comparison under the write lock.
 	stReplace: `UPDATE semel_record SET state = ?, policy = ?, fence = ?, owner = ?, attempt = ?, until = ?, created = ?, updated = ?,
 		format = ?, holder = ?, fingerprint_alg = ?, fingerprint_key = ?, fingerprint = ?, last_error = ?,
-		expires = ?, completed = ?, code = ?, codec = ?, gone = ?, header = ?, body = ? WHERE id = ?`,
+		former_owners = ?, expires = ?, completed = ?, code = ?, codec = ?, gone = ?, header = ?, body = ? WHERE id = ?`,
 
 	stSettle: `UPDATE semel_record SET state = ?, attempt = ?, until = ?, updated = ?, last_error = ?,
 		expires = ?, completed = ?, code = ?, codec = ?, gone = ?, header = ?, body = ?

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/semel-go/semel/store"
@@ -13,7 +14,8 @@ func same(a, b *store.Record) bool {
 	return a.Key == b.Key && a.State == b.State && a.Policy == b.Policy && a.Fence == b.Fence && a.Owner == b.Owner &&
 		a.Holder == b.Holder && a.Fingerprint == b.Fingerprint && a.Attempt == b.Attempt && a.LastError == b.LastError &&
 		a.Until == b.Until && a.Created == b.Created && a.Updated == b.Updated && a.Completed == b.Completed &&
-		a.Expires == b.Expires && a.Format == b.Format && a.Outcome.Equal(b.Outcome)
+		a.Expires == b.Expires && a.Format == b.Format && a.Outcome.Equal(b.Outcome) &&
+		slices.Equal(a.FormerOwners, b.FormerOwners)
 }
 
 // diff names the fields in which two records differ; empty: in none. Times
@@ -38,6 +40,7 @@ func diff(want, got store.Record) string {
 	field("Attempt", want.Attempt != got.Attempt, want.Attempt, got.Attempt)
 	field("Until", want.Until != got.Until, want.Until, got.Until)
 	field("Outcome", !want.Outcome.Equal(got.Outcome), brief(want.Outcome), brief(got.Outcome))
+	field("FormerOwners", !slices.Equal(want.FormerOwners, got.FormerOwners), want.FormerOwners, got.FormerOwners)
 	field("LastError", want.LastError != got.LastError, want.LastError, got.LastError)
 	field("Created", want.Created != got.Created, want.Created, got.Created)
 	field("Updated", want.Updated != got.Updated, want.Updated, got.Updated)

@@ -84,6 +84,7 @@ var topics = []struct {
 	{"context", contextChecks},
 	{"tx", txChecks},
 	{"journal", journalChecks},
+	{"former owners", formerOwnerChecks},
 	{"timers", timerChecks},
 }
 

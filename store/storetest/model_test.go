@@ -41,6 +41,7 @@ type row struct {
 	attempt                                     int
 	out                                         store.Outcome
 	until, created, updated, completed, expires int64
+	former                                      []store.FormerOwner
 }
 
 func newModel(clock func() int64) *model {
@@ -58,7 +59,7 @@ func (w row) record(k store.Key) store.Record {
 	return store.Record{
 		Key: k, State: w.state, Policy: w.policy, Fence: w.fence, Owner: w.owner, Holder: w.holder, Fingerprint: w.print, Attempt: w.attempt,
 		Until: when(w.until), Outcome: w.out, LastError: w.err, Created: when(w.created), Updated: when(w.updated),
-		Completed: when(w.completed), Expires: when(w.expires), Format: 1,
+		Completed: when(w.completed), Expires: when(w.expires), Format: 1, FormerOwners: w.former,
 	}
 }
 
@@ -123,6 +124,7 @@ func (b *book) swap(seen store.Seen, p *store.Proposal, now int64) (row, bool, b
 			delete(b.steps, seen.Key)
 		}
 		w = written(p, now, w.fence, created)
+		w.former = slices.Clone(p.FormerOwners)
 		b.rows[seen.Key] = w
 	}
 	return w, w.wonBy(p), true

@@ -46,6 +46,10 @@ func recordSwap(b *bed) {
 		for _, to := range states {
 			old := b.put(key(from.String()+" to "+to.String()), from, long)
 			p := full(old.Key, to)
+			p.FormerOwners = []store.FormerOwner{
+				{Owner: newOwner(), Holder: p.Holder, Fence: 1<<62 + 1, Attempt: p.Attempt, State: from, Next: to, Ended: store.Time(1)},
+				{Owner: newOwner(), Holder: "", Fence: 0, State: store.Unknown, Next: store.Processing},
+			}
 			b.tick()
 			r := b.swap(old.Seen(), p).Record
 			if d := diff(p.Replace(&old, r.Updated), r); d != "" {

@@ -132,6 +132,14 @@ func (s *site) seedCalls(t *testing.T) {
 		_, _ = g.Run(t.Context(), semel.Call{Operation: "POST /payments", Tenant: c.tenant, Key: c.key, Payload: semel.Digest("semelhttp/1", make([]byte, 32))},
 			func(context.Context, *semel.Execution) (store.Outcome, error) { return c.end() })
 	}
+	again, err := semel.New(s.store, &semel.Options{Holder: "payments-7d9f4b8c6d-x2k9q/1 POST /payments/refunds"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range store.MaxFormerOwners + 1 {
+		_, _ = again.Run(t.Context(), semel.Call{Operation: "POST /refunds", Tenant: "acct-117", Key: "refund-1106", Payload: semel.NoPayload()},
+			func(context.Context, *semel.Execution) (store.Outcome, error) { return lost() })
+	}
 }
 
 func (s *site) seedSaga(t *testing.T) {

@@ -29,7 +29,8 @@ func pages() map[string]string {
 	stuck := saga.Key("order", "acct-117", "order-1842")
 	return map[string]string{
 		"overview": "", "records": "records", "call": record("POST /payments", "acct-301", "8e03978e-40d5-43dd-bc93-6894a57f9324"),
-		"completed": record("POST /payments", "acct-301", "order-1840"), "saga": record(stuck.Operation, stuck.Tenant, stuck.Value),
+		"claimed again": record("POST /refunds", "acct-117", "refund-1106"),
+		"completed":     record("POST /payments", "acct-301", "order-1840"), "saga": record(stuck.Operation, stuck.Tenant, stuck.Value),
 		"sagas": "sagas", "rates": "rates", "outbox": "outbox", "message": "message?position=1", "empty": "records?key=none", "error": "record?operation=a&key=b",
 	}
 }

@@ -69,7 +69,7 @@ const (
 
 // All is the whole collection, in the order of the topics.
 func All() []Mutant {
-	return slices.Concat(claims, swaps, leases, settlements, unreadables, fences, fingerprints, policies, scopes, replays, tombstones, frameworks,
+	return slices.Concat(claims, swaps, formerOwners, leases, settlements, unreadables, fences, fingerprints, policies, scopes, replays, tombstones, frameworks,
 		outages, attempts, waits, derivations, steps, sagas, reservations, reconciliations, sweeps, transactions, doors, clients, sidecars, deliveries, consumers, sqlites, coalescers,
 		caches, shardings, redises, dynamos, kafkas, watermills, lambdas, rpcs,
 		postgreses, postgresTxs, postgresBatches, postgresNotes, adapters, pulsars, outboxes, consoles, telemetries)

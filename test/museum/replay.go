@@ -68,7 +68,7 @@ var replays = []Mutant{
 		Dir: core, Func: "(*Guard).Run", Package: core, Run: "TestRerun",
 		Old: "return g.rerun(ctx, call, fn)",
 		New: `
-			f, err := c.swap(ctx, a.found.Record.Seen(), c.nextClaim(&a.found.Record, store.Decision{Restart: true}))
+			f, err := c.swap(ctx, a.found.Record.Seen(), c.nextClaim(&a.found.Record, store.Decision{Restart: true}, store.Processing))
 			if err != nil {
 				return Result{}, err
 			}

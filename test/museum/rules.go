@@ -18,6 +18,7 @@ var rules = map[string]string{
 	"rule 13":    "an attempt counts when a handler starts; a caller that leaves before gives it back",
 	"rule 14":    "the number and the time of waiters are bounded, and each gets the true answer",
 	"rule 15":    "a derived key depends on nothing that changes between attempts",
+	"owners":     "a record keeps its last eight former owners, in their order, for one life of the key",
 	"steps":      "a step lives as long as its call's life of the key, and does not run again in it once it is recorded",
 	"saga 1":     "a recorded step that the code no longer has stops the saga, and is never skipped",
 	"saga 2":     "compensations run in the reverse order of start, and are told of doubt",

@@ -20,7 +20,7 @@ var waits = []Mutant{
 	{
 		Name: "a waiting call swaps when it wakes", Rule: "rule 14",
 		Dir: core, Func: "(*pendingCall).admit", Package: core, Run: "TestWait_RunEndsWithoutOutcome_IsInProgress",
-		Old: "*f, err = c.look(ctx) round = 0", New: "*f, err = c.swap(ctx, r.Seen(), c.nextClaim(r, d)); round = 0",
+		Old: "*f, err = c.look(ctx) round = 0", New: "*f, err = c.swap(ctx, r.Seen(), c.nextClaim(r, d, store.Processing)); round = 0",
 	},
 	{
 		Name: "a waiting call of the same Guard is not woken", Rule: "rule 14",

@@ -37,7 +37,8 @@ CREATE TABLE semel_record (
 	codec           TEXT    NOT NULL DEFAULT '',
 	gone            INTEGER NOT NULL DEFAULT 0, -- 1: done, but the body was not kept
 	header          TEXT    NOT NULL DEFAULT '', -- JSON; '' is none
-	body            BLOB
+	body            BLOB,
+	former_owners   BLOB -- see store.EncodeFormerOwners; NULL until the record is claimed again
 ) STRICT;
 
 -- The records in doubt, so that a list of them does not read the others. A record that

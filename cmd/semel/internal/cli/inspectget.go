@@ -22,7 +22,7 @@ type inspectGetCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*inspectGetCmd) Help() string {
-	return `Shows a record, and the steps that its call has recorded. A step that is shown is done and does not run again.
+	return `Shows a record, its last eight former owners and how each of them ended, and the steps that its call has recorded. A step that is shown is done and does not run again.
 
 Examples:
 

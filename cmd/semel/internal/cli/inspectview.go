@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"maps"
@@ -41,7 +42,9 @@ type view struct {
 	Expires   time.Time    `json:"expires,omitzero"`
 	LastError string       `json:"last_error,omitempty"`
 	Answer    *answer      `json:"answer,omitempty"`
-	Steps     []stepView   `json:"steps,omitempty"` // recorded, in their order
+	// The earliest first; the record keeps the last eight.
+	FormerOwners []formerOwnerView `json:"former_owners,omitempty"`
+	Steps        []stepView        `json:"steps,omitempty"` // recorded, in their order
 }
 
 // answer is what is kept of an answer.
@@ -62,6 +65,13 @@ func viewOf(f *store.Found, showBody bool) view {
 		Operation: r.Key.Operation, Tenant: r.Key.Tenant, Key: r.Key.Value, State: r.State, Lapsed: r.Lapsed(f.Now), Expired: r.Expired(f.Now),
 		OnDoubt: r.Policy, Fence: r.Fence, Attempts: r.Attempt, Holder: r.Holder, Created: r.Created, Updated: r.Updated, Until: r.Until,
 		Completed: r.Completed, Expires: r.Expires, LastError: r.LastError,
+	}
+	for i := range r.FormerOwners {
+		o := &r.FormerOwners[i]
+		v.FormerOwners = append(v.FormerOwners, formerOwnerView{
+			Owner: hex.EncodeToString(o.Owner[:]), Holder: o.Holder, Fence: o.Fence, Attempt: o.Attempt,
+			State: o.State, Next: o.Next, Ended: o.Ended, HowEnded: o.End(),
+		})
 	}
 	for to, name := range map[*[]byte]string{&v.OperationBase64: v.Operation, &v.TenantBase64: v.Tenant, &v.KeyBase64: v.Key} {
 		if !utf8.ValidString(name) {
@@ -117,6 +127,9 @@ func (v *view) print(w io.Writer) error {
 	at("completed", v.Completed)
 	at("expires", v.Expires)
 	line("last error", v.LastError)
+	for i := range v.FormerOwners {
+		line("former owner", &v.FormerOwners[i])
+	}
 	if a := v.Answer; a != nil {
 		line("answer", a)
 		for _, name := range slices.Sorted(maps.Keys(a.Headers)) {
@@ -134,6 +147,23 @@ func (v *view) print(w io.Writer) error {
 		line("next step", fmt.Sprintf("find out in the other system whether it took effect, then: semel inspect resolve %q --operation %q --tenant %q --fence %d --verdict happened|did-not-happen|failed --reason TEXT", v.Key, v.Operation, v.Tenant, v.Fence))
 	}
 	return t.Flush()
+}
+
+// formerOwnerView is a former owner of a record as operators see it.
+type formerOwnerView struct {
+	Owner    string      `json:"owner"`
+	Holder   string      `json:"holder"`
+	Fence    uint64      `json:"fence"`
+	Attempt  int         `json:"attempt"`
+	State    store.State `json:"state"` // of the record, when the owner was replaced
+	Next     store.State `json:"next"`  // the state that followed
+	HowEnded string      `json:"how_ended"`
+	Ended    time.Time   `json:"ended"`
+}
+
+// String is the former owner in one line.
+func (o *formerOwnerView) String() string {
+	return fmt.Sprintf("%s at %s: %s, attempt %d, fence %d, owner %s", o.HowEnded, o.Ended.Format(time.RFC3339Nano), o.Holder, o.Attempt, o.Fence, o.Owner)
 }
 
 // String is the answer in a few words.

@@ -22,19 +22,20 @@ type Row struct {
 	Operation, Tenant, Key, Holder          []byte
 	fingerprintAlg, fingerprintKey, sum     []byte
 	lastError, codec, header, body          []byte
+	formerOwners                            []byte
 }
 
 // Columns are the columns of semel_record, in the order of the migration.
 var Columns = []string{
 	"fence", "until", "expires", "created", "updated", "attempt", "code", "id", "owner", "state", "policy", "format", "gone",
-	"operation", "tenant", "key", "holder", "fingerprint_alg", "fingerprint_key", "fingerprint", "last_error", "codec", "header", "body",
+	"operation", "tenant", "key", "holder", "fingerprint_alg", "fingerprint_key", "fingerprint", "last_error", "codec", "header", "body", "former_owners",
 }
 
 // Fields appends the scan targets for the columns to before.
 func (r *Row) Fields(before ...any) []any {
 	return append(before, &r.Fence, &r.Until, &r.Expires, &r.Created, &r.Updated, &r.Attempt, &r.Code,
 		&r.ID, &r.Owner, &r.State, &r.Policy, &r.Format, &r.Gone, &r.Operation, &r.Tenant, &r.Key, &r.Holder, &r.fingerprintAlg, &r.fingerprintKey, &r.sum,
-		&r.lastError, &r.codec, &r.header, &r.body)
+		&r.lastError, &r.codec, &r.header, &r.body, &r.formerOwners)
 }
 
 // Record is the record of the row, or store.ErrCorrupt.
@@ -44,6 +45,7 @@ func (r *Row) Record() (store.Record, error) {
 	}
 	key := store.Key{Operation: string(r.Operation), Tenant: string(r.Tenant), Value: string(r.Key)}
 	header, err := store.DecodeHeader(r.header)
+	owners, ownersErr := store.DecodeFormerOwners(r.formerOwners)
 	switch {
 	case r.Format.Int16 != store.Format:
 		return corrupt("format", r.Format.Int16, fmt.Sprintf("this version reads %d; a newer one may have written it", store.Format))
@@ -61,6 +63,8 @@ func (r *Row) Record() (store.Record, error) {
 		return corrupt("code", r.Code.Int64, "it is too large")
 	case err != nil:
 		return corrupt("header", fmt.Sprintf("%d bytes", len(r.header)), err.Error())
+	case ownersErr != nil:
+		return store.Record{}, fmt.Errorf("row %x of semel_record: %w", r.ID.Bytes, ownersErr)
 	}
 	record := store.Record{
 		Key: key, State: store.State(r.State.Int16), Policy: store.Policy(r.Policy.Int16), Fence: uint64(r.Fence.Int64), Owner: r.Owner.Bytes,
@@ -68,7 +72,7 @@ func (r *Row) Record() (store.Record, error) {
 		Fingerprint: store.Fingerprint{Alg: string(r.fingerprintAlg), KeyID: string(r.fingerprintKey), Sum: string(r.sum)},
 		Outcome:     store.Outcome{Code: int(r.Code.Int64), Header: header, Body: r.body, Codec: string(r.codec), Gone: r.Gone.Bool},
 		Created:     store.Time(r.Created.Int64), Updated: store.Time(r.Updated.Int64), Expires: store.Time(r.Expires.Int64),
-		Format: int(r.Format.Int16),
+		Format: int(r.Format.Int16), FormerOwners: owners,
 	}
 	if record.State.Terminal() {
 		record.Completed = record.Updated // a terminal record does not change

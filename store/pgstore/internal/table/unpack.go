@@ -37,7 +37,7 @@ func (r *Row) Unpack(b []byte) error {
 	r.Gone = u.bool()
 	for _, to := range []*[]byte{
 		&r.Operation, &r.Tenant, &r.Key, &r.Holder, &r.fingerprintAlg, &r.fingerprintKey, &r.sum,
-		&r.lastError, &r.codec, &r.header, &r.body,
+		&r.lastError, &r.codec, &r.header, &r.body, &r.formerOwners,
 	} {
 		*to, _ = u.next(-1)
 	}

@@ -44,7 +44,8 @@ CREATE TABLE "semel".semel_record (
 	last_error      bytea    NOT NULL,
 	codec           bytea,
 	header          bytea, -- JSON
-	body            bytea
+	body            bytea,
+	former_owners   bytea -- see store.EncodeFormerOwners; null until the record is claimed again
 ) WITH (
 	fillfactor = 80,
 	autovacuum_vacuum_scale_factor = 0.02,

@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+
+	"github.com/semel-go/semel/cmd/semel/internal/program"
+)
+
+func TestInspectGet_ClaimedAgain_ShowsFormerOwners(t *testing.T) {
+	t.Parallel()
+	url, st := seed(t)
+	g, err := semel.New(st, &semel.Options{Holder: "host\x1b/7"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := semel.Call{Operation: "http", Tenant: "ann", Key: "again", Payload: semel.NoPayload()}
+	for range 2 {
+		_, _ = g.Run(t.Context(), call, func(context.Context, *semel.Execution) (store.Outcome, error) {
+			return store.Outcome{}, errors.New("lost")
+		})
+	}
+	f, err := st.Get(t.Context(), store.Key{Operation: "http", Tenant: "ann", Value: "again"})
+	if err != nil || len(f.Record.FormerOwners) != 1 {
+		t.Fatalf("%+v, %v", f.Record.FormerOwners, err)
+	}
+	o := f.Record.FormerOwners[0]
+	get := []string{"inspect", "get", "again", "--tenant", "ann", "--store", url}
+	if r := command(t, get...); r.code != program.ExitOK || !strings.Contains(r.stdout, "former owner:") ||
+		!strings.Contains(r.stdout, "released, then claimed again at 20") || !strings.Contains(r.stdout, ": host·/7, attempt 1, fence ") {
+		t.Errorf("%+v", r)
+	}
+	var v view
+	r := command(t, append(get, "--json")...)
+	if err := json.Unmarshal([]byte(r.stdout), &v); err != nil || len(v.FormerOwners) != 1 {
+		t.Fatalf("%v: %+v", err, r)
+	}
+	got := v.FormerOwners[0]
+	if got.Fence != o.Fence || got.Attempt != 1 || got.State != store.Released || got.Next != store.Processing || !got.Ended.Equal(o.Ended) ||
+		got.HowEnded != o.End() || got.Holder != o.Holder || len(got.Owner) != 32 {
+		t.Errorf("%+v, want %+v", got, o)
+	}
+	if r := command(t, "inspect", "get", "done", "--tenant", "ann", "--store", url, "--json"); strings.Contains(r.stdout, "former") {
+		t.Errorf("a call that ran once: %+v", r)
+	}
+}
