@@ -143,6 +143,8 @@ func TestDiff_EachFieldOfRecord_Compared(t *testing.T) {
 			b.Fingerprint.Sum = "s"
 		case store.Outcome:
 			b.Outcome.Body = []byte("b")
+		case []store.FormerOwner:
+			b.FormerOwners = []store.FormerOwner{{Attempt: 1}}
 		default:
 			switch {
 			case f.CanInt():

@@ -120,8 +120,7 @@ func NewStatements(schema, clock string, relaxed, spelled bool) *Statements {
 				operation = $8::bytea, tenant = $9::bytea, key = $10::bytea, holder = $11::bytea,
 				fingerprint_alg = $12::bytea, fingerprint_key = $13::bytea, fingerprint = $14::bytea, last_error = $15::bytea,
 				code = $16::bigint, gone = $17::boolean, codec = $18::bytea, header = $19::bytea, body = $20::bytea,
-				created = CASE WHEN $21::boolean THEN c.now ELSE r.created END, updated = c.now, format = 1, fence = greatest(r.fence + 1, c.now),
-				former_owners = $28::bytea
+				created = CASE WHEN $21::boolean THEN c.now ELSE r.created END, updated = c.now, format = 1, fence = greatest(r.fence + 1, c.now), former_owners = $28::bytea
 			FROM (SELECT {now} AS now, set_config('lock_timeout', coalesce($27::text, current_setting('lock_timeout')), true)) c
 			WHERE r.id = $1::uuid AND r.state = $22::smallint AND r.owner = $23::uuid AND r.fence = $24::bigint
 				AND r.until = $25::bigint AND r.expires = $26::bigint
