@@ -22,7 +22,7 @@ func owners(r store.Record) (lines []string) {
 func wantOwners(t testing.TB, r store.Record, want ...string) {
 	t.Helper()
 	if got := owners(r); !slices.Equal(got, want) {
-		t.Errorf("former owners:\n got %q\nwant %q", got, want)
+		t.Fatalf("former owners:\n got %q\nwant %q", got, want)
 	}
 }
 
@@ -72,6 +72,9 @@ func TestFormerOwners_Parked_SaysHowItWasResolved(t *testing.T) {
 		_, err := g.Run(t.Context(), ann(key), never(t)) // parks it, and asks the reconciler, which does not know
 		wantErr(t, err, semel.ErrParked)
 		r := wantState(t, g, key, store.Unknown)
+		if len(r.FormerOwners) != 2 {
+			t.Fatalf("former owners %q, want 2", owners(r))
+		}
 		holder := r.FormerOwners[1].Holder
 		want := []string{"dead/1, attempt 1: lease expired, then parked", holder + ", attempt 1: parked, then claimed again"}
 		wantOwners(t, r, want...)
