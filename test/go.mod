@@ -22,6 +22,7 @@ require (
 	github.com/semel-go/semel/store/pgstore v0.0.0
 	github.com/semel-go/semel/store/redisstore v0.0.0
 	github.com/semel-go/semel/store/sqlitestore v0.0.0
+	go.opentelemetry.io/otel/trace v1.47.0
 	modernc.org/sqlite v1.60.1
 )
 
@@ -43,7 +44,6 @@ require (
 	go.opentelemetry.io/otel v1.47.0 // indirect
 	go.opentelemetry.io/otel/log v1.47.0 // indirect
 	go.opentelemetry.io/otel/metric v1.47.0 // indirect
-	go.opentelemetry.io/otel/trace v1.47.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	golang.org/x/sync v0.23.0 // indirect
 	golang.org/x/text v0.41.0 // indirect
