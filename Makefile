@@ -52,7 +52,7 @@ CAMPAIGNS = $(shell git grep -l '^func TestCampaign' -- '*.go' | xargs -n1 dirna
 LANES ?= 3
 
 .PHONY: test
-test: vet ## Run the tests of every module in their short form, with the race detector (10 to 18 minutes on 2 cores)
+test: vet ## Run the tests of every module in their short form, the packages with the race detector (9 to 18 minutes on 2 cores)
 	$(GO) test $(RACE) -vet=off -p $(LANES) -short -timeout 20m $(WATCHED)
 	$(GO) test -vet=off -p $(LANES) -short -timeout 20m $(PLAIN)
 	[ -z "$(RACE)" ] || $(GO) test -vet=off -short -timeout 20m -run Pulsar $(DELIVER)

@@ -29,8 +29,8 @@
 //
 // A message is held while its key runs elsewhere, and while the store does not answer.
 // It is not acked meanwhile. A panic of the handler is an error. consume.Options.Observe
-// gets each decision, and the beginning and end of the wait for a store that does not
-// answer, for each message that waits.
+// gets each decision. If the store does not answer, it also gets the beginning and the end
+// of the wait of each message.
 //
 // # Messages that a handler publishes
 //
