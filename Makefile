@@ -87,7 +87,7 @@ lint: ## Run golangci-lint (installed into ./bin on first use)
 	$(BIN)/golangci-lint run $(patsubst $(CURDIR)%,.%/...,$(MODULES))
 
 .PHONY: vulncheck
-vulncheck: ## Look for known vulnerabilities in all modules, with a database of a fixed date (a minute)
+vulncheck: ## Look for known vulnerabilities in all modules, with a database of a fixed date
 	./scripts/vulncheck
 
 .PHONY: modules-check
