@@ -23,15 +23,15 @@ type Store struct{ *timed.Store }
 // call before the holder, in the form of a W3C traceparent, if the trace is sampled:
 // 62 bytes for each record. semel inspect and the console show it.
 func (t *Telemetry) Store(st store.Store) *Store {
-	labels := map[storeLabels]metric.MeasurementOption{} // made once, because each request needs one
+	labels := map[storeLabels][]metric.RecordOption{} // made once, because each request needs one
 	for _, request := range timed.Requests() {
 		for _, answered := range []bool{true, false} {
-			labels[storeLabels{request, answered}] = metric.WithAttributeSet(attribute.NewSet(
-				attribute.String("semel.store.request", request), attribute.Bool("semel.store.answered", answered)))
+			labels[storeLabels{request, answered}] = []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(
+				attribute.String("semel.store.request", request), attribute.Bool("semel.store.answered", answered)))}
 		}
 	}
 	return &Store{timed.New(st, func(ctx context.Context, request string, took time.Duration, err error) {
-		t.requests.Record(ctx, took.Seconds(), labels[storeLabels{request, timed.Answered(err)}])
+		t.requests.Record(ctx, took.Seconds(), labels[storeLabels{request, timed.Answered(err)}]...)
 	})}
 }
 
