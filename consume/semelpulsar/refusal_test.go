@@ -36,8 +36,8 @@ func TestCampaign_Credentials_ErrorNamesNextStep(t *testing.T) {
 	}
 	t.Parallel()
 	server := pulsartest.Secured(t)
-	info := func(token string) error {
-		client := newClient(t, pulsar.ClientOptions{URL: server.URL(), OperationTimeout: 2 * time.Second, Authentication: pulsar.NewAuthenticationToken(token)})
+	info := func(token string, timeout time.Duration) error {
+		client := newClient(t, pulsar.ClientOptions{URL: server.URL(), OperationTimeout: timeout, Authentication: pulsar.NewAuthenticationToken(token)})
 		defer client.Close()
 		s, err := semelpulsar.New(client, "orders", group, nil)
 		if err != nil {
@@ -46,16 +46,16 @@ func TestCampaign_Credentials_ErrorNamesNextStep(t *testing.T) {
 		_, err = s.Info(t.Context())
 		return err
 	}
-	err := info("wrong")
+	err := info("wrong", 2*time.Second) // the client asks again until the time-out
 	wants(t, err, "or refuses the connection", "check the client's URL", "its Authentication", "the broker's say which")
 	if strings.Contains(err.Error(), "wrong") {
 		t.Errorf("the error shows the token: %v", err)
 	}
-	wants(t, info(pulsartest.Token("billing")), "the role may not produce or consume here", "pulsar-admin namespaces grant-permission public/default --role ROLE --actions produce,consume")
+	wants(t, info(pulsartest.Token("billing"), time.Minute), "the role may not produce or consume here", "pulsar-admin namespaces grant-permission public/default --role ROLE --actions produce,consume")
 	if _, err := server.Request("POST", "/namespaces/public/default/permissions/billing", `["produce","consume"]`); err != nil {
 		t.Fatal(err)
 	}
-	if err := info(pulsartest.Token("billing")); err != nil {
+	if err := info(pulsartest.Token("billing"), time.Minute); err != nil {
 		t.Errorf("after it was allowed: %v", err)
 	}
 }
@@ -109,7 +109,7 @@ func TestCampaign_TopicDeleted_ServeEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	client := newClient(t, pulsar.ClientOptions{URL: b.server.URL(), OperationTimeout: 2 * time.Second})
+	client := newClient(t, pulsar.ClientOptions{URL: b.server.URL(), OperationTimeout: 10 * time.Second})
 	t.Cleanup(client.Close)
 	s := b.source(t, client)
 	c := consumer(t, memstore.New(nil), keyHeader, func(context.Context, *semel.Execution, *consume.Message) error { return nil }, consume.Options{})

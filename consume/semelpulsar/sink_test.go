@@ -128,9 +128,7 @@ func TestSink_TopicMissingOrDeleted_ErrorNamesCommandAndLaterSends(t *testing.T)
 		if _, err := b.server.Request("PUT", "/persistent/"+name, ""); err != nil {
 			t.Fatal(err)
 		}
-		if err := publish(); err != nil {
-			t.Errorf("after the topic was created: %v", err)
-		}
+		until(t, "the message is sent after the topic was created", func() bool { return publish() == nil })
 		if _, err := b.server.Request("DELETE", "/persistent/"+name+"?force=true", ""); err != nil {
 			t.Fatal(err)
 		}
