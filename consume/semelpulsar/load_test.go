@@ -48,7 +48,7 @@ func size() (messages, kills int) {
 	if os.Getenv("SEMEL_EVIDENCE") == "1" {
 		return 100_000, 100
 	}
-	return 2000, 6
+	return 10_000, 10
 }
 
 // mortal is a store's connection that dies with its process.

@@ -52,7 +52,7 @@ func size() (messages, kills int) {
 	case testing.Short():
 		return 300, 2
 	}
-	return 2000, 6
+	return 10_000, 10
 }
 
 // mortal is a store's connection that dies with its process.
