@@ -45,11 +45,15 @@ SLOW_PLAIN = $(addprefix github.com/semel-go/semel/,test/chaos consume/semelpuls
 WATCHED = $(SLOW) $(filter-out $(SLOW),$(shell printf '%s\n' $(ALL_PACKAGES) | grep -vE '$(PLAIN_PATTERN)'))
 PLAIN = $(SLOW_PLAIN) $(filter-out $(SLOW_PLAIN),$(shell printf '%s\n' $(ALL_PACKAGES) | grep -E '$(PLAIN_PATTERN)'))
 
-# The packages with campaigns, which are the tests named TestCampaign.
-CAMPAIGNS = $(shell git grep -l '^func TestCampaign' -- '*.go' | xargs -n1 dirname | sort -u | sed 's|^|github.com/semel-go/semel/|')
+# The packages with campaigns, which are the tests named TestCampaign. The slowest come first.
+SLOW_CAMPAIGNS = $(addprefix github.com/semel-go/semel/,examples/saga-kafka-postgres cmd/semel/semel-deliver/internal/cli \
+	cmd/semel/demo store/dynamostore consume/semelpulsar consume/semelnats/natstest cmd/semel/internal/cli)
+CAMPAIGNS = $(SLOW_CAMPAIGNS) $(filter-out $(SLOW_CAMPAIGNS),$(shell git grep -l '^func TestCampaign' -- '*.go' | xargs -n1 dirname | sort -u | sed 's|^|github.com/semel-go/semel/|'))
 
-# Many tests wait for servers, so more packages run at a time than there are cores.
+# Many tests wait for servers, so more packages run at a time than there are cores. Campaigns
+# wait for more: for processes that they killed or froze.
 LANES ?= 3
+CAMPAIGN_LANES ?= 4
 
 .PHONY: test
 test: vet ## Run the tests of every module in their short form, the packages with the race detector (9 to 18 minutes on 2 cores)
@@ -69,7 +73,7 @@ test: vet ## Run the tests of every module in their short form, the packages wit
 # long with it.
 .PHONY: campaigns
 campaigns: ## Run the tests that work for minutes under faults and load, in their normal form
-	$(GO) test -vet=off -p $(LANES) -timeout 30m -run '^TestCampaign' $(CAMPAIGNS)
+	$(GO) test -vet=off -p $(CAMPAIGN_LANES) -timeout 30m -run '^TestCampaign' $(CAMPAIGNS)
 
 .PHONY: allocs
 allocs: ## Run the tests that count allocations, to which the race detector would add its own
