@@ -40,8 +40,9 @@ DELIVER = github.com/semel-go/semel/cmd/semel/semel-deliver/internal/cli
 
 # The slowest come first, so that none of them runs alone at the end.
 SLOW = $(addprefix github.com/semel-go/semel/,store/pgstore store/redisstore store/dynamostore consume/semelkafka/kafkatest \
-	consume/semelamqp consume/semelsqs cmd/semel/internal/cli cmd/semel/semel-deliver/internal/cli semelhttp store/sqlitestore)
-SLOW_PLAIN = $(addprefix github.com/semel-go/semel/,test/chaos consume/semelpulsar test/storm test/sim test/model)
+	consume/semelamqp consume/semelamqp/amqptest cmd/semel/internal/cli consume/semelnats/natstest cmd/semel/semel-deliver/internal/cli \
+	consume/semelsqs store/nearcache semelhttp store/sqlitestore)
+SLOW_PLAIN = $(addprefix github.com/semel-go/semel/,test/outage test/chaos consume/semelpulsar test/storm test/sim test/model)
 WATCHED = $(SLOW) $(filter-out $(SLOW),$(shell printf '%s\n' $(ALL_PACKAGES) | grep -vE '$(PLAIN_PATTERN)'))
 PLAIN = $(SLOW_PLAIN) $(filter-out $(SLOW_PLAIN),$(shell printf '%s\n' $(ALL_PACKAGES) | grep -E '$(PLAIN_PATTERN)'))
 
@@ -49,6 +50,9 @@ PLAIN = $(SLOW_PLAIN) $(filter-out $(SLOW_PLAIN),$(shell printf '%s\n' $(ALL_PAC
 SLOW_CAMPAIGNS = $(addprefix github.com/semel-go/semel/,examples/saga-kafka-postgres cmd/semel/semel-deliver/internal/cli \
 	cmd/semel/demo store/dynamostore consume/semelpulsar consume/semelnats/natstest cmd/semel/internal/cli)
 CAMPAIGNS = $(SLOW_CAMPAIGNS) $(filter-out $(SLOW_CAMPAIGNS),$(shell git grep -l '^func TestCampaign' -- '*.go' | xargs -n1 dirname | sort -u | sed 's|^|github.com/semel-go/semel/|'))
+
+# Compilers, linkers and tests may use more memory, and spend less time on collecting garbage.
+test vet lint modules-check museum release-test test-kafka campaigns: export GOGC = 400
 
 # Many tests wait for servers, so more packages run at a time than there are cores. Campaigns
 # wait for more: for processes that they killed or froze.
