@@ -32,17 +32,16 @@ help: ## Show this list
 ALL_PACKAGES = $(shell $(GO) list work | grep -vE '/test/(museum|release)$$')
 
 # The race detector watches the tests of the packages that are linked into programs of
-# others. It does not watch those that start programs: test/, the examples and the demo. Nor
-# those of Pulsar: its client has data races of its own when it is closed while it connects.
-# With Pulsar in their name the tests of DELIVER are compiled without the detector only.
-PLAIN_PATTERN = semel/(test|examples)/|semel/cmd/semel/demo|semelpulsar$$
-DELIVER = github.com/semel-go/semel/cmd/semel/semel-deliver/internal/cli
+# others. It does not watch those that start programs: test/, the examples, the demo and the
+# command lines. Nor those of Pulsar: its client has data races of its own when it is closed
+# while it connects.
+PLAIN_PATTERN = semel/(test|examples)/|semel/cmd/semel/demo|internal/cli$$|semelpulsar$$
 
 # The slowest come first, so that none of them runs alone at the end.
 SLOW = $(addprefix github.com/semel-go/semel/,store/pgstore store/redisstore store/dynamostore consume/semelkafka/kafkatest \
-	consume/semelamqp consume/semelamqp/amqptest cmd/semel/internal/cli consume/semelnats/natstest cmd/semel/semel-deliver/internal/cli \
-	consume/semelsqs store/nearcache semelhttp store/sqlitestore)
-SLOW_PLAIN = $(addprefix github.com/semel-go/semel/,test/outage test/chaos consume/semelpulsar test/storm test/sim test/model)
+	consume/semelamqp consume/semelamqp/amqptest consume/semelnats/natstest consume/semelsqs \
+	store/nearcache semelhttp store/sqlitestore)
+SLOW_PLAIN = $(addprefix github.com/semel-go/semel/,cmd/semel/internal/cli cmd/semel/semel-deliver/internal/cli test/outage test/chaos consume/semelpulsar test/storm test/sim test/model)
 WATCHED = $(SLOW) $(filter-out $(SLOW),$(shell printf '%s\n' $(ALL_PACKAGES) | grep -vE '$(PLAIN_PATTERN)'))
 PLAIN = $(SLOW_PLAIN) $(filter-out $(SLOW_PLAIN),$(shell printf '%s\n' $(ALL_PACKAGES) | grep -E '$(PLAIN_PATTERN)'))
 
@@ -63,10 +62,9 @@ CAMPAIGN_LANES ?= 4
 test: vet ## Run the tests of every module in their short form, the packages with the race detector (9 to 18 minutes on 2 cores)
 	$(GO) test $(RACE) -vet=off -p $(LANES) -short -timeout 20m $(WATCHED)
 	$(GO) test -vet=off -p $(LANES) -short -timeout 20m $(PLAIN)
-	[ -z "$(RACE)" ] || $(GO) test -vet=off -short -timeout 20m -run Pulsar $(DELIVER)
 	@echo
 	@[ -n "$(RACE)" ] || echo "LEFT OUT: the race detector, because there is no C compiler" >&2
-	@echo "LEFT OUT: the race detector for tests that start programs: test, examples and demo; and with Pulsar, whose client has races"
+	@echo "LEFT OUT: the race detector for tests that start programs: test, examples, demo and command lines; and with Pulsar, whose client has races"
 	@echo "LEFT OUT: campaigns under faults and load: make campaigns"
 	@echo "LEFT OUT: semelkafka on Apache Kafka, because it ran on kfake only: make test-kafka"
 	@echo "LEFT OUT: seeded bugs that the tests must catch: make museum"
