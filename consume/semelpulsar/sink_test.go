@@ -109,7 +109,7 @@ func TestSink_TopicMissingOrDeleted_ErrorNamesCommandAndLaterSends(t *testing.T)
 	t.Parallel()
 	b := open(t, pulsar.Shared)
 	name := newNamespace(t, b) + "/orders"
-	client := newClient(t, pulsar.ClientOptions{URL: b.server.URL(), OperationTimeout: 2 * time.Second})
+	client := newClient(t, pulsar.ClientOptions{URL: b.server.URL(), OperationTimeout: 10 * time.Second})
 	t.Cleanup(client.Close)
 	sink, err := semelpulsar.NewSink(client)
 	if err != nil {
@@ -128,7 +128,9 @@ func TestSink_TopicMissingOrDeleted_ErrorNamesCommandAndLaterSends(t *testing.T)
 		if _, err := b.server.Request("PUT", "/persistent/"+name, ""); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "the message is sent after the topic was created", func() bool { return publish() == nil })
+		if err := publish(); err != nil {
+			t.Errorf("after the topic was created: %v", err)
+		}
 		if _, err := b.server.Request("DELETE", "/persistent/"+name+"?force=true", ""); err != nil {
 			t.Fatal(err)
 		}
