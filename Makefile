@@ -51,7 +51,7 @@ SLOW_CAMPAIGNS = $(addprefix github.com/semel-go/semel/,examples/saga-kafka-post
 CAMPAIGNS = $(SLOW_CAMPAIGNS) $(filter-out $(SLOW_CAMPAIGNS),$(shell git grep -l '^func TestCampaign' -- '*.go' | xargs -n1 dirname | sort -u | sed 's|^|github.com/semel-go/semel/|'))
 
 # Compilers, linkers and tests may use more memory, and spend less time on collecting garbage.
-test vet lint modules-check museum release-test test-kafka campaigns: export GOGC = 400
+test vet lint modules-check release-test test-kafka campaigns: export GOGC = 400
 
 # Many tests wait for servers, so more packages run at a time than there are cores. Campaigns
 # wait for more: for processes that they killed or froze.

@@ -30,8 +30,8 @@ func TestDeliver_Throughput_AgainstPlainConsumer(t *testing.T) {
 	if os.Getenv("SEMEL_BENCH") == "" {
 		t.Skip("measures; run it with SEMEL_BENCH=1")
 	}
-	const rounds, messages = 7, 5000
-	for _, latency := range []time.Duration{0, 5 * time.Millisecond, 20 * time.Millisecond} {
+	const rounds, messages = 5, 8000
+	for _, latency := range []time.Duration{0, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond} {
 		ratios := map[string][]float64{}
 		for range rounds {
 			plain := measure(t, messages, latency, "a plain consumer", func(ctx context.Context, addr, url string) { plainConsumer(ctx, t, addr, url) })
