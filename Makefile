@@ -59,12 +59,13 @@ LANES ?= 3
 CAMPAIGN_LANES ?= 4
 
 .PHONY: test
-test: vet ## Run the tests of every module in their short form, the packages with the race detector (9 to 18 minutes on 2 cores)
+test: ## Run the tests of every module in their short form, the packages with the race detector (9 to 18 minutes on 2 cores)
 	$(GO) test $(RACE) -vet=off -p $(LANES) -short -timeout 20m $(WATCHED)
 	$(GO) test -vet=off -p $(LANES) -short -timeout 20m $(PLAIN)
 	@echo
 	@[ -n "$(RACE)" ] || echo "LEFT OUT: the race detector, because there is no C compiler" >&2
 	@echo "LEFT OUT: the race detector for tests that start programs: test, examples, demo and command lines; and with Pulsar, whose client has races"
+	@echo "LEFT OUT: go vet and linters: make lint"
 	@echo "LEFT OUT: campaigns under faults and load: make campaigns"
 	@echo "LEFT OUT: semelkafka on Apache Kafka, because it ran on kfake only: make test-kafka"
 	@echo "LEFT OUT: seeded bugs that the tests must catch: make museum"
@@ -82,7 +83,7 @@ allocs: ## Run the tests that count allocations, to which the race detector woul
 	$(GO) test -run 'Allocate' ./store ./store/nearcache
 
 .PHONY: vet
-vet: ## Check formatting, and vet every module
+vet: ## Check formatting, and vet every module; make lint does more
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); if [ -n "$$unformatted" ]; then echo "not formatted: $$unformatted" >&2; exit 1; fi
 	$(GO) vet work
 

@@ -2,6 +2,7 @@ package semelsqs_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
@@ -39,7 +40,11 @@ func TestMain(m *testing.M) {
 	os.Exit(sqstest.Main(m))
 }
 
-var queues atomic.Int64
+// The names of queues, on a server that other processes may use, too.
+var (
+	process = rand.Text()[:8]
+	queues  atomic.Int64
+)
 
 // broker is a queue with its queues of copies.
 type broker struct {
@@ -61,7 +66,7 @@ func open(t testing.TB, fifo bool) *broker {
 	t.Helper()
 	url := sqstest.URL(t)
 	b := &broker{url: url, client: sqstest.Client(url), fifo: fifo, copies: map[driver.Action]string{}, seen: map[driver.Action][]consume.Message{}}
-	base, suffix := fmt.Sprint("q", queues.Add(1)), ""
+	base, suffix := fmt.Sprintf("q%s-%d", process, queues.Add(1)), ""
 	if fifo {
 		suffix = ".fifo"
 	}

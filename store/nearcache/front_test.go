@@ -127,8 +127,7 @@ func TestConformance_Front(t *testing.T) {
 				Open: func(t testing.TB) store.Store {
 					return newPair(t, nearcache.Options{Skew: 1, MaxBytes: c.memory, FrontRest: 1}, c.inject)
 				},
-				Advance:   advancePair,
-				Histories: histories(1000),
+				Advance: advancePair,
 			})
 		})
 	}

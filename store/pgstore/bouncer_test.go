@@ -12,14 +12,16 @@ import (
 	"github.com/semel-go/semel/store/storetest"
 )
 
-// The suite, through a PgBouncer that hands each transaction to another
-// connection, with the server's clock, and transactions as Atomic uses them.
+// The suite with records in partitions, through a PgBouncer that hands each transaction
+// to another connection, with the server's clock, and transactions as Atomic uses them.
 func TestConformance_PgBouncer(t *testing.T) {
 	t.Parallel()
 	at := pgtest.URL(t)
 	through := pgtest.Bouncer(t, at)
 	storetest.Run(t, storetest.Harness{
-		Open: func(t testing.TB) store.Store { return openAt(t, through, &Options{Schema: newSchema(t, at)}) },
+		Open: func(t testing.TB) store.Store {
+			return openAt(t, through, &Options{Schema: newSchema(t, at), Partitions: 3})
+		},
 		Reopen: func(t testing.TB, st store.Store) store.Store {
 			o := st.(*Store).options
 			return openAt(t, through, &o)

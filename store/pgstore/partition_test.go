@@ -16,21 +16,7 @@ import (
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/internal/table"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
-	"github.com/semel-go/semel/store/storetest"
 )
-
-// The suite with the records in partitions. SEMEL_TEST_PARTITIONS has all
-// tests in partitions.
-func TestConformance_Partitions(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, storetest.Harness{
-		Open:      func(t testing.TB) store.Store { return openFixedClockIn(t, 3) },
-		Advance:   func(t testing.TB, st store.Store, d time.Duration) { advance(t, st.(*Store), d) },
-		Reopen:    reopen,
-		Begin:     beginDeferred,
-		Histories: 20,
-	})
-}
 
 // A partition boundary is where the published pattern, a table for each day,
 // grants a key twice. Here the partition follows from the key.

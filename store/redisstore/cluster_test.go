@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -217,6 +218,7 @@ func TestCluster_NodeFails_WorkContinues(t *testing.T) {
 		for i := range 30 {
 			p.Key.Value = fmt.Sprint("after", i)
 			if _, err := after.Claim(context.Background(), p); err != nil {
+				<-time.After(200 * time.Millisecond) // it takes a minute
 				return false
 			}
 		}

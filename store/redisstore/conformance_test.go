@@ -40,10 +40,9 @@ func reopen(t testing.TB, st store.Store) store.Store {
 // The suite that every store passes, with a clock that the suite moves.
 func TestConformance(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
-		Open:      func(t testing.TB) store.Store { return openStanding(t) },
-		Advance:   advance,
-		Reopen:    reopen,
-		Histories: histories,
+		Open:    func(t testing.TB) store.Store { return openStanding(t) },
+		Advance: advance,
+		Reopen:  reopen,
 	})
 }
 

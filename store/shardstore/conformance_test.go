@@ -14,10 +14,9 @@ import (
 func TestConformance(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 16} {
 		h := storetest.Harness{
-			Open:      func(t testing.TB) store.Store { return newWorld(t, n, 0, nil) },
-			Advance:   advance,
-			Reopen:    reopen,
-			Histories: histories(1000),
+			Open:    func(t testing.TB) store.Store { return newWorld(t, n, 0, nil) },
+			Advance: advance,
+			Reopen:  reopen,
 		}
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			if n > 1 { // fences are counted by each shard, so that a clock that stands still does not make the same
@@ -51,10 +50,9 @@ func reopen(t testing.TB, s store.Store) store.Store {
 // Shards whose clocks differ keep their promises: no two are compared.
 func TestConformance_ClocksDiffer(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
-		Open:      func(t testing.TB) store.Store { return newWorld(t, 3, time.Second, nil) },
-		Advance:   advance,
-		Skew:      3 * time.Second,
-		Histories: histories(1000),
+		Open:    func(t testing.TB) store.Store { return newWorld(t, 3, time.Second, nil) },
+		Advance: advance,
+		Skew:    3 * time.Second,
 	})
 }
 
@@ -63,7 +61,6 @@ func TestConformance_RealTime(t *testing.T) {
 		Open: func(t testing.TB) store.Store {
 			return newStore(t, shardstore.Shard{Name: "a", Store: memstore.New(nil)}, shardstore.Shard{Name: "b", Store: memstore.New(nil)})
 		},
-		Histories: histories(1000),
 	})
 }
 

@@ -3,7 +3,6 @@ package shardstore_test
 import (
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -135,12 +134,3 @@ func down(shard int) func(int, storetest.Op, int) storetest.Mode {
 }
 
 func isInjected(err error) bool { return errors.Is(err, storetest.ErrInjected) }
-
-// histories returns how many of n histories to play: a fifth, or all of them if
-// SEMEL_EVIDENCE is 1.
-func histories(n int) int {
-	if os.Getenv("SEMEL_EVIDENCE") == "1" {
-		return n
-	}
-	return n / 5
-}

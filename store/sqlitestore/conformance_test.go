@@ -27,8 +27,7 @@ func harness() storetest.Harness {
 		Reopen: func(t testing.TB, s store.Store) store.Store {
 			return openAt(t, s.(*Store).path, &Options{Now: s.(*Store).opt.Now})
 		},
-		Begin:     begin,
-		Histories: histories,
+		Begin: begin,
 	}
 }
 

@@ -3,6 +3,7 @@ package storetest
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -120,9 +121,13 @@ func longTimes(skew time.Duration) times {
 func runHistories(t *testing.T, h *Harness) {
 	n := h.Histories
 	if n == 0 {
-		n = 200
-		if testing.Short() {
+		switch {
+		case os.Getenv("SEMEL_EVIDENCE") == "1":
+			n = 1000
+		case testing.Short():
 			n = 20
+		default:
+			n = 200
 		}
 	}
 	const lanes = 4

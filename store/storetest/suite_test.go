@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -150,13 +151,13 @@ func TestRun_CallerSendsAgain_Passes(t *testing.T) {
 
 // TestCampaign_ManyHistories_AgreeWithModel compares the memory store with the model.
 func TestCampaign_ManyHistories_AgreeWithModel(t *testing.T) {
-	n := 100_000
+	n := 20_000
 	switch {
+	case os.Getenv("SEMEL_EVIDENCE") == "1":
+		n = 100_000
 	case raceEnabled && testing.Short():
 		n = 500
-	case raceEnabled:
-		n = 5000
-	case testing.Short():
+	case raceEnabled, testing.Short():
 		n = 5000
 	}
 	manyHistories(t, n, 50, newPair)

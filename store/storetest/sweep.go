@@ -142,8 +142,7 @@ func (b *bed) handedBack(others map[store.Key]store.Record, k store.Key, want bo
 }
 
 func sweepLimit(b *bed) {
-	for _, limit := range []int{1, 7, 50} {
-		const n = 120
+	for limit, n := range map[int]int{1: 12, 7: 40, 50: 120} {
 		for i := range n {
 			b.put(key(fmt.Sprint("limit", limit, i)), []store.State{store.Released, store.Completed, store.Failed}[i%3], b.short())
 		}
@@ -212,7 +211,7 @@ func sweepEmpty(b *bed) {
 }
 
 func sweepTwice(b *bed) {
-	const n = 200
+	const n = 80
 	b.handle(1)
 	for i := range n {
 		b.put(key(fmt.Sprint("twice", i)), store.Completed, b.short())

@@ -23,7 +23,7 @@ import (
 // network between the proxy and the server is as bad as the network between the
 // client and the proxy.
 func TestNetworkLosesRequestsAndAnswers_OneEffectPerKey(t *testing.T) {
-	keys := map[semel.Policy]int{semel.Retry: 1000, semel.Park: 500}
+	keys := map[semel.Policy]int{semel.Retry: 400, semel.Park: 250}
 	if figure.Long() {
 		keys = map[semel.Policy]int{semel.Retry: 14_000, semel.Park: 10_000}
 	}

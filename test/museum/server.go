@@ -3,6 +3,7 @@ package museum
 import (
 	"errors"
 
+	"github.com/semel-go/semel/consume/semelsqs/sqstest"
 	"github.com/semel-go/semel/store/dynamostore/dynamotest"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
@@ -23,8 +24,18 @@ func (s *servers) lanes(n int) ([]lane, error) {
 	case !errors.Is(err, dynamotest.ErrNotInstalled):
 		return nil, err
 	}
+	queues, err := sqstest.New()
+	switch {
+	case err == nil:
+		*s = append(*s, queues)
+	case !errors.Is(err, sqstest.ErrNotInstalled):
+		return nil, err
+	}
 	for i := range all {
 		l := &all[i]
+		if queues != nil {
+			l.environment = append(l.environment, "SEMEL_TEST_SQS_URL="+queues.URL())
+		}
 		if dynamo != nil {
 			l.environment = append(l.environment, "SEMEL_TEST_DYNAMODB_URL="+dynamo.URL())
 		}
