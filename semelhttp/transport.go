@@ -86,7 +86,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		if retry && after > 0 && t.opt.MaxAttempts > 1 && busy+wait <= t.opt.MaxRetryAfter && isBusy(resp) {
 			busy += wait
 			n-- // to ask again is no attempt, because the first request is still running
-		} else if n == t.opt.MaxAttempts {
+		} else if n >= t.opt.MaxAttempts {
 			return resp, err
 		}
 		if !retry || after > t.opt.MaxRetryAfter || !lasts(r.Context(), wait) {

@@ -379,8 +379,8 @@ func TestTransport_FirstRequestRuns_AsksUntilItEnds(t *testing.T) {
 	for range 12 {
 		lines = append(lines, busy)
 	}
-	s, status, err := sendScripted(t, nil, append(lines, "201")...)
-	if err != nil || status != 201 || len(s.attempts) != 15 {
+	s, status, err := sendScripted(t, nil, append(lines, "503", "201")...) // the fourth of four attempts succeeds
+	if err != nil || status != 201 || len(s.attempts) != 16 {
 		t.Errorf("got %d, %v after %d attempts", status, err, len(s.attempts))
 	}
 	s, status, err = sendScripted(t, nil, busy)
