@@ -35,8 +35,7 @@ func (s *session) startReady(ctx, hctx context.Context) {
 			waiting = append(waiting, s.ready[i])
 			continue
 		}
-		s.running++
-		go s.work(hctx, t)
+		s.start(hctx, t)
 	}
 	clear(s.ready[len(waiting):])
 	s.ready = waiting

@@ -35,7 +35,7 @@ func (c *Consumer) Serve(ctx context.Context, src driver.Source) error {
 	}
 	s := &session{
 		c: c, src: src, info: info,
-		fetched: make(chan fetch), stopped: make(chan error), results: make(chan *task), woken: make(chan *task),
+		fetched: make(chan fetch), stopped: make(chan error), idle: make(chan *task), results: make(chan *task), woken: make(chan *task),
 		answers: make(chan struct{}), stop: make(chan struct{}), gone: make(chan struct{}),
 		lanes: map[string][]*task{}, extends: extender{held: map[driver.Delivery]*extension{}},
 	}
@@ -59,6 +59,7 @@ type session struct {
 
 	fetched chan fetch
 	stopped chan error    // from the source's Stop
+	idle    chan *task    // to a worker that is free
 	results chan *task    // from workers
 	woken   chan *task    // from the goroutines that held a message
 	answers chan struct{} // from probes whose handlers have started

@@ -71,9 +71,32 @@ func (t *task) prepareReturn() {
 	t.step = stepReturn
 }
 
+// start gives a task to a worker that is free, or to a new one. Workers stay until Serve
+// returns: a new goroutine for each message spent a tenth of its time on growing its stack.
+func (s *session) start(ctx context.Context, t *task) {
+	s.running++
+	select {
+	case s.idle <- t:
+	default:
+		go s.worker(ctx, t)
+	}
+}
+
+// worker works on tasks until Serve returns.
+func (s *session) worker(ctx context.Context, t *task) {
+	for ok := true; ok; {
+		s.work(ctx, t)
+		select {
+		case t = <-s.idle:
+		case <-s.gone:
+			ok = false
+		}
+	}
+}
+
 // work does one step of a task.
 func (s *session) work(ctx context.Context, t *task) {
-	defer func() { // runs also after runtime.Goexit
+	defer func() { // runs also after runtime.Goexit, which ends the worker
 		select {
 		case s.results <- t:
 		case <-s.gone:
