@@ -40,6 +40,11 @@ var deliveries = []Mutant{
 		Old: "g.probing = false", New: "",
 	},
 	{
+		Name: "deliver: the service has more requests at once than it may have", Rule: "deliver",
+		Dir: delivery, Func: "newRunner", Package: delivery, Run: "TestServe_SlowService_HasAtMost",
+		Old: "make(chan struct{}, requests)", New: "make(chan struct{}, 2*requests)",
+	},
+	{
 		Name: "deliver: messages of two tenants with one key are one", Rule: "scope",
 		Dir: delivery, Func: "(*Calls).Call", Package: delivery, Run: "TestServe_ScopeHeader",
 		Old: "call.Tenant = tenant", New: "_ = tenant",

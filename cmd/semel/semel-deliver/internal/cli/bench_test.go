@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -21,11 +23,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/semel-go/semel/consume/semelkafka"
+	"github.com/semel-go/semel/internal/proctest"
 )
 
 // Deliver against a plain consumer that POSTs without deduplication, both with 64
-// requests at once. The rounds alternate, and a rate counts from the first request on.
-// The processor time includes the broker and the service, which are in this process.
+// requests at once. Each is a process of its own, as it is for users; the broker and the
+// service are in this one. The rounds alternate, and a rate counts from the first request.
 func TestDeliver_Throughput_AgainstPlainConsumer(t *testing.T) {
 	if os.Getenv("SEMEL_BENCH") == "" {
 		t.Skip("measures; run it with SEMEL_BENCH=1")
@@ -34,16 +37,13 @@ func TestDeliver_Throughput_AgainstPlainConsumer(t *testing.T) {
 	for _, latency := range []time.Duration{0, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond} {
 		ratios := map[string][]float64{}
 		for range rounds {
-			plain := measure(t, messages, latency, "a plain consumer", func(ctx context.Context, addr, url string) { plainConsumer(ctx, t, addr, url) })
+			plain := measure(t, messages, latency, "a plain consumer", "plain")
 			for _, kind := range []string{"memory:", "sqlite:"} {
 				store := kind
 				if kind == "sqlite:" {
 					store += filepath.Join(t.TempDir(), "semel.db")
 				}
-				r := measure(t, messages, latency, "semel deliver with "+kind, func(ctx context.Context, addr, url string) {
-					Run(ctx, []string{"--from", "kafka://" + addr + "/orders", "--group", "billing", "--to", url, "--store", store, "--log-level", "error"},
-						func(string) string { return "" }, &bytes.Buffer{}, os.Stderr)
-				})
+				r := measure(t, messages, latency, "semel deliver with "+kind, "deliver", "--group", "billing", "--store", store, "--log-level", "error")
 				ratios[kind] = append(ratios[kind], r/plain)
 			}
 		}
@@ -55,15 +55,15 @@ func TestDeliver_Throughput_AgainstPlainConsumer(t *testing.T) {
 	}
 }
 
-// measure is how many messages a second a consumer sends.
-func measure(t *testing.T, messages int, latency time.Duration, name string, run func(ctx context.Context, addr, url string)) float64 {
+// measure is how many messages a second a consumer sends. The arguments of its process
+// get the broker and the service besides.
+func measure(t *testing.T, messages int, latency time.Duration, name, role string, args ...string) float64 {
 	t.Helper()
 	var got atomic.Int64
 	var began atomic.Pointer[time.Time]
-	var atBegin atomic.Int64
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if now := time.Now(); began.Load() == nil && began.CompareAndSwap(nil, &now) {
-			atBegin.Store(int64(processorTime(t)))
+		if now := time.Now(); began.Load() == nil {
+			began.CompareAndSwap(nil, &now)
 		}
 		if latency > 0 {
 			<-time.After(latency)
@@ -79,25 +79,20 @@ func measure(t *testing.T, messages int, latency time.Duration, name string, run
 	defer cluster.Close()
 	addr := cluster.ListenAddrs()[0]
 	produce(t, addr, messages)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		run(ctx, addr, service.URL)
-	}()
+	before := childrensTime(t)
+	args = append(args, "--from", "kafka://"+addr+"/orders", "--to", service.URL)
+	consumer := proctest.Run(t, proctest.Self(t, roleVar+"="+role, argsVar+"="+strings.Join(args, "\n")))
 	eventually(t, "all messages are sent", func() bool { return got.Load() >= int64(messages) })
 	perSecond := float64(messages) / time.Since(*began.Load()).Seconds()
-	used := processorTime(t) - time.Duration(atBegin.Load())
-	cancel()
-	<-ended
-	t.Logf("latency %v, %s: %.0f messages/s, %v of processor time for each", latency, name, perSecond, used/time.Duration(messages))
+	consumer.End(syscall.SIGTERM, time.Minute)
+	t.Logf("latency %v, %s: %.0f messages/s, %v of the consumer's processor time for each", latency, name, perSecond, (childrensTime(t)-before)/time.Duration(messages))
 	return perSecond
 }
 
-// processorTime is what this process has used.
-func processorTime(t *testing.T) time.Duration {
+// childrensTime is the processor time of the processes that have ended.
+func childrensTime(t *testing.T) time.Duration {
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &u); err != nil {
 		t.Error(err)
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
@@ -119,12 +114,16 @@ func produce(t *testing.T, addr string, n int) {
 	}
 }
 
-// plainConsumer posts each message and commits after each poll.
-func plainConsumer(ctx context.Context, t *testing.T, addr, url string) {
-	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.ConsumerGroup("plain"), kgo.ConsumeTopics("orders"), kgo.DisableAutoCommit())
+// plainConsumer posts each message and commits after each poll, until ctx ends. Its
+// arguments are those that measure adds.
+func plainConsumer(ctx context.Context, args []string) error {
+	from, err := url.Parse(args[1])
 	if err != nil {
-		t.Error(err)
-		return
+		return err
+	}
+	client, err := kgo.NewClient(kgo.SeedBrokers(from.Host), kgo.ConsumerGroup("plain"), kgo.ConsumeTopics("orders"), kgo.DisableAutoCommit())
+	if err != nil {
+		return err
 	}
 	defer client.Close()
 	web := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
@@ -135,7 +134,7 @@ func plainConsumer(ctx context.Context, t *testing.T, addr, url string) {
 			places <- struct{}{}
 			all.Go(func() {
 				defer func() { <-places }()
-				res, err := web.Post(url, "application/json", bytes.NewReader(r.Value))
+				res, err := web.Post(args[3], "application/json", bytes.NewReader(r.Value))
 				if err == nil {
 					_ = res.Body.Close()
 				}
@@ -144,4 +143,5 @@ func plainConsumer(ctx context.Context, t *testing.T, addr, url string) {
 		all.Wait()
 		_ = client.CommitUncommittedOffsets(ctx)
 	}
+	return nil
 }

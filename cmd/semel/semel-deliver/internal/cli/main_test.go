@@ -21,7 +21,7 @@ import (
 
 // Variables that make this binary a process of a test.
 const (
-	roleVar = "SEMEL_DELIVER_ROLE" // deliver, or service
+	roleVar = "SEMEL_DELIVER_ROLE" // deliver, plain, or service
 	argsVar = "SEMEL_DELIVER_ARGS" // its arguments, one a line
 )
 
@@ -33,6 +33,15 @@ func TestMain(m *testing.M) {
 		code := Run(ctx, args, os.Getenv, os.Stdout, os.Stderr)
 		stop()
 		os.Exit(code)
+	case "plain":
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		err := plainConsumer(ctx, args)
+		stop()
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	case "service":
 		fmt.Fprintln(os.Stderr, serveLedger(args[0], args[1], args[2] == "honour"))
 		os.Exit(1)

@@ -15,11 +15,14 @@ import (
 )
 
 // runner is the Runner of the consumer: a Guard, before which messages wait while the
-// service takes none.
+// service takes none, or while it has as many as it may have.
 type runner struct {
 	guard *semel.Guard
 	gate  *gate
 	stop  <-chan struct{} // closed when messages are to be given back
+	// places has an element for each message that is sent or about to be. A message
+	// whose answer is here has none: while it is recorded, the next one is sent.
+	places chan struct{}
 	// wait is how long a parked message stays here and asks the reconcile hook again.
 	// Zero: it goes to the quarantine at once.
 	wait time.Duration
@@ -28,8 +31,8 @@ type runner struct {
 	parked map[store.Key]time.Time // since when each parked message waits
 }
 
-func newRunner(g *semel.Guard, gate *gate, stop <-chan struct{}, wait time.Duration) *runner {
-	return &runner{guard: g, gate: gate, stop: stop, wait: wait, parked: map[store.Key]time.Time{}}
+func newRunner(g *semel.Guard, gate *gate, stop <-chan struct{}, requests int) *runner {
+	return &runner{guard: g, gate: gate, stop: stop, places: make(chan struct{}, requests), parked: map[store.Key]time.Time{}}
 }
 
 // Retention is for consume.New.
@@ -43,12 +46,19 @@ type statusKey struct{}
 
 // Run implements semel.Runner.
 func (r *runner) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
+	// A message waits before its claim, so that a crash leaves no doubt about it.
+	free, ok := r.place(ctx)
+	if !ok {
+		return semel.Result{}, &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation, Cause: errStops}
+	}
+	defer free()
 	leave, ok := r.gate.enter(ctx, r.stop)
 	if !ok {
-		return semel.Result{}, &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation, Cause: errPaused}
+		return semel.Result{}, &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation, Cause: errStops}
 	}
 	defer leave()
 	res, err := r.guard.Run(ctx, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+		defer free()
 		status := 0
 		out, err := fn(context.WithValue(ctx, statusKey{}, &status), x)
 		if err == nil {
@@ -62,8 +72,21 @@ func (r *runner) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 	return res, r.hold(call, err)
 }
 
-// errPaused is the reason for which a message is given back.
-var errPaused = errors.New("the service takes no messages, and this program stops")
+// errStops is the reason for which a message is given back.
+var errStops = errors.New("it was not sent yet, and this program stops")
+
+// place waits until the service may have one more request, and reports false if stop is
+// closed or ctx ends first. The caller calls free once or more.
+func (r *runner) place(ctx context.Context) (free func(), ok bool) {
+	select {
+	case r.places <- struct{}{}:
+		return sync.OnceFunc(func() { <-r.places }), true
+	case <-r.stop:
+		return nil, false
+	case <-ctx.Done():
+		return nil, false
+	}
+}
 
 // failureCode is the code of a failure with a status.
 func failureCode(status int) string { return "http_" + strconv.Itoa(status) }

@@ -98,7 +98,7 @@ func (s *Service) Counts() *metrics.Registry { return &s.counts }
 // messages that were not sent, and waits up to Options.Drain for the other answers.
 func (s *Service) Serve(ctx context.Context, src driver.Source) error {
 	o := &s.opt
-	run := newRunner(s.guard, s.gate, ctx.Done(), 0)
+	run := newRunner(s.guard, s.gate, ctx.Done(), o.Concurrency)
 	if o.Reconcile != nil {
 		run.wait = o.ReconcileWait
 	}
@@ -148,7 +148,8 @@ func (s *Service) consumer() *consume.Options {
 	o := &s.opt
 	c := &consume.Options{
 		MaxAttempts: o.MaxAttempts, Backoff: o.Backoff, ShortRetention: true, Reopen: s.guard, // checkHorizon has looked
-		Concurrency: o.Concurrency, InFlight: o.InFlight, Drain: o.Drain, Observe: s.observe,
+		// As many messages again as are sent may be recorded, or wait for a place.
+		Concurrency: min(2*o.Concurrency, o.InFlight), InFlight: o.InFlight, Drain: o.Drain, Observe: s.observe,
 	}
 	if o.MaxAttempts == 0 {
 		c.MaxAttempts = -1
