@@ -114,10 +114,7 @@ func (t *Tx) recordWrites() (writes []types.TransactWriteItem, err error) {
 
 // put replaces a record that is still as it was read.
 func (s *Store) put(e *entry) (*types.Put, error) {
-	it, err := s.encode(&e.record)
-	if err != nil {
-		return nil, err
-	}
+	it := s.encode(&e.record, e.outcome)
 	steps, err := e.allSteps()
 	if err != nil {
 		return nil, err

@@ -19,9 +19,12 @@ var clocks sync.Map // *Store: *standingClock
 
 // openStanding opens a store with a clock that stands still until the suite moves
 // it.
-func openStanding(t testing.TB) store.Store {
+func openStanding(t testing.TB) store.Store { return openWith(t, &Options{}) }
+
+func openWith(t testing.TB, o *Options) store.Store {
 	c := newStandingClock()
-	s := openNew(t, &Options{IndexShards: 2, SweepExpired: true, now: c.read, noSkew: true})
+	o.IndexShards, o.SweepExpired, o.now, o.noSkew = 2, true, c.read, true
+	s := openNew(t, o)
 	clocks.Store(s, c)
 	return s
 }
@@ -33,8 +36,26 @@ func reopen(t testing.TB, st store.Store) store.Store {
 
 // The suite that every store passes, with a clock that the suite moves.
 func TestConformance(t *testing.T) {
-	storetest.Run(t, storetest.Harness{
-		Open: openStanding,
+	storetest.Run(t, harness(openStanding))
+}
+
+// The suite with each outcome, however small, in S3.
+func TestCampaign_EachOutcomeInObject_Conforms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the suite runs without objects in the short form")
+	}
+	b := newBucket(t)
+	t.Cleanup(func() { // after the subtests
+		if len(b.made()) == 0 {
+			t.Error("no outcome was an object")
+		}
+	})
+	storetest.Run(t, harness(func(t testing.TB) store.Store { return openWith(t, &Options{Objects: b, inline: 1}) }))
+}
+
+func harness(open func(testing.TB) store.Store) storetest.Harness {
+	return storetest.Harness{
+		Open: open,
 		Advance: func(t testing.TB, st store.Store, d time.Duration) {
 			c, _ := clocks.Load(st)
 			c.(*standingClock).advance(d)
@@ -42,7 +63,7 @@ func TestConformance(t *testing.T) {
 		Reopen:    reopen,
 		Begin:     begin,
 		Histories: histories(),
-	})
+	}
 }
 
 // testTx is a transaction with effects: items of the application in the same table.

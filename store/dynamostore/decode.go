@@ -1,6 +1,7 @@
 package dynamostore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -15,7 +16,19 @@ import (
 // makes that practically impossible.
 var errCollision = errors.New("another key has the same digest; use another key")
 
-// decodeFor decodes the record of a key.
+// readRecord decodes the record of a key, with an outcome that is an object.
+func (s *Store) readRecord(ctx context.Context, k store.Key, it item) (store.Record, error) {
+	r, err := decodeFor(k, it)
+	if err == nil {
+		err = s.fetchOutcome(ctx, it, &r)
+	}
+	if err != nil {
+		return store.Record{}, err
+	}
+	return r, nil
+}
+
+// decodeFor decodes the record of a key. An outcome that is an object is a tombstone.
 func decodeFor(k store.Key, it item) (store.Record, error) {
 	r, err := decode(it)
 	if err == nil && r.Key != k {
@@ -64,17 +77,21 @@ func decode(it item) (store.Record, error) {
 	r.FormerOwners = former
 	if r.State.Terminal() {
 		r.Completed = r.Updated // a terminal record does not change
-		b, err := unpack([]byte(d.text(attrOutcome)))
-		if err != nil {
+		if r.Outcome, err = unpackOutcome([]byte(d.text(attrOutcome))); err != nil {
 			return store.Record{}, err
 		}
-		step, err := store.DecodeStep("", time.Time{}, b)
-		if err != nil {
-			return store.Record{}, err
-		}
-		r.Outcome = step.Outcome
 	}
 	return r, d.err
+}
+
+// unpackOutcome decodes the value of an outcome, or its object.
+func unpackOutcome(value []byte) (store.Outcome, error) {
+	b, err := unpack(value)
+	if err != nil {
+		return store.Outcome{}, err
+	}
+	step, err := store.DecodeStep("", time.Time{}, b)
+	return step.Outcome, err
 }
 
 // decoder reads attributes, and keeps the first error.

@@ -24,9 +24,9 @@
 // kind. Restoring a table to an earlier time brings back old records, and the calls
 // since then run again.
 //
-// The tests run on ministack, an emulator. Only AWS itself can show how DynamoDB
-// behaves when a partition splits or a zone fails, how far the index is behind, and
-// when the time to live deletes an item.
+// The tests run on ministack, an emulator, and most of them on a second one, minidyn.
+// Only AWS itself can show how DynamoDB behaves when a partition splits or a zone
+// fails, how far the index is behind, and when the time to live deletes an item.
 //
 // # The clock
 //
@@ -58,7 +58,8 @@
 // # Limits
 //
 // An item has at most 400 KB. Outcomes and steps are compressed; an outcome that is
-// still larger is ErrTooLarge, and the Guard records a tombstone. The steps of a call
+// still larger is ErrTooLarge, and the Guard records a tombstone. With Options.Objects,
+// large outcomes are kept outside of the item, for example in S3. The steps of a call
 // have 300 KB together, and are refused beyond that.
 //
 // # Requests and units

@@ -137,6 +137,9 @@ func (s *Store) explain(method string, err error) error {
 	if errors.Is(err, errCollision) || errors.Is(err, ErrConflict) || errors.Is(err, ErrWriteRefused) {
 		v = verdict{nil, store.ExtentCall}
 	}
+	if errors.Is(err, errObjects) { // keys without large outcomes are served
+		v = verdict{nil, store.ExtentPart}
+	}
 	if v.is != nil && !errors.Is(err, v.is) {
 		err = fmt.Errorf("%w: %w", v.is, err)
 	}

@@ -3,6 +3,7 @@ package dynamostore
 import (
 	"bytes"
 	"compress/flate"
+	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
 	"io"
@@ -81,8 +82,9 @@ func (s *Store) key(partition string) item {
 	return it
 }
 
-// encode makes the attributes of a record, without its steps.
-func (s *Store) encode(r *store.Record) (item, error) {
+// encode makes the attributes of a record, without its steps. outcome is the value that
+// packOutcome made.
+func (s *Store) encode(r *store.Record, outcome []byte) item {
 	it := s.key(s.partition(r.Key))
 	for n, text := range map[string]string{
 		attrOperation: r.Key.Operation, attrTenant: r.Key.Tenant, attrHolder: r.Holder, attrAlg: r.Fingerprint.Alg,
@@ -108,15 +110,11 @@ func (s *Store) encode(r *store.Record) (item, error) {
 			it[n] = numberOf(store.Micros(t))
 		}
 	}
-	if r.State.Terminal() {
-		b, err := pack(store.EncodeStep(&store.Step{Outcome: r.Outcome}))
-		if err != nil {
-			return nil, err
-		}
-		it[attrOutcome] = &types.AttributeValueMemberB{Value: b}
+	if outcome != nil {
+		it[attrOutcome] = &types.AttributeValueMemberB{Value: outcome}
 	}
 	s.index(r, it)
-	return it, nil
+	return it
 }
 
 // index adds the attributes by which the index and DynamoDB's time to live find a
@@ -173,6 +171,8 @@ func ownerOf(o store.Owner) types.AttributeValue {
 const (
 	packedRaw   = 0
 	packedFlate = 1
+	// packedObject: the checksum of an object follows, and a packed tombstone.
+	packedObject = 2
 )
 
 // Packed values are compressed from smallPacked on. A value of more than
@@ -183,8 +183,17 @@ const (
 	maxPacked   = 390_000
 )
 
-// pack compresses a value if that makes it smaller.
+// pack is compress for a value that goes into an item.
 func pack(b []byte) ([]byte, error) {
+	packed, err := compress(b)
+	if err == nil && len(packed) > maxPacked {
+		return nil, fmt.Errorf("%w: %d bytes after compression; DynamoDB keeps items up to 400 KB, so the limit is %d", store.ErrTooLarge, len(packed), maxPacked)
+	}
+	return packed, err
+}
+
+// compress compresses a value if that makes it smaller.
+func compress(b []byte) ([]byte, error) {
 	if len(b) > maxUnpacked {
 		return nil, fmt.Errorf("%w: %d bytes; the limit before compression is %d", store.ErrTooLarge, len(b), maxUnpacked)
 	}
@@ -206,15 +215,14 @@ func pack(b []byte) ([]byte, error) {
 			packed = out.Bytes()
 		}
 	}
-	if len(packed) > maxPacked {
-		return nil, fmt.Errorf("%w: %d bytes after compression; DynamoDB keeps items up to 400 KB, so the limit is %d", store.ErrTooLarge, len(packed), maxPacked)
-	}
 	return packed, nil
 }
 
-// unpack is the inverse of pack.
+// unpack is the inverse of compress. Of an object's value it gives the tombstone.
 func unpack(b []byte) ([]byte, error) {
 	switch {
+	case len(b) > sha256.Size && b[0] == packedObject:
+		return unpack(b[1+sha256.Size:])
 	case len(b) > 0 && b[0] == packedRaw:
 		return b[1:], nil
 	case len(b) > 0 && b[0] == packedFlate:

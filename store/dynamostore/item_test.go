@@ -22,10 +22,11 @@ func TestDecode_EachState_ReturnsRecord(t *testing.T) {
 		p.Outcome = store.Outcome{Code: 201, Body: make([]byte, 2000), Header: []store.Header{{Name: "A", Value: "1"}, {Name: "A", Value: "2"}}}
 		r := p.Insert(now, 0)
 		r.FormerOwners = []store.FormerOwner{{Owner: p.Owner, Holder: "\xff", Fence: 7, Attempt: 2, State: store.Processing, Next: st, Ended: now}}
-		it, err := s.encode(&r)
+		outcome, err := s.packOutcome(t.Context(), &r)
 		if err != nil {
 			t.Fatal(err)
 		}
+		it := s.encode(&r, outcome)
 		if got, err := decodeFor(p.Key, it); err != nil || !reflect.DeepEqual(got, r) {
 			t.Errorf("%v: error %v\n got %+v\nwant %+v", st, err, got, r)
 		}

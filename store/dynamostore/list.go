@@ -23,6 +23,9 @@ func (s *Store) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found,
 		given := 0
 		emit := func(it item) bool {
 			r, err := decode(it)
+			if err == nil {
+				err = s.fetchOutcome(ctx, it, &r)
+			}
 			if err != nil {
 				return yield(store.Found{}, s.explain("list", err))
 			}

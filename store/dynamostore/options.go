@@ -38,6 +38,16 @@ type Options struct {
 	// record: 1 s by default.
 	MaxPoll time.Duration
 
+	// Objects keeps outcomes of more than 32,000 bytes after compression, for example
+	// in S3. Each is written before the record that needs it. If it cannot be written,
+	// the Guard records a tombstone; in a transaction nothing is written. If it is
+	// missing when it is read, or if the store has no Objects, it reads as a tombstone;
+	// if Objects fails, the call is an error and can be made again. The store deletes
+	// no object: have them expire, at the earliest when the record does. Without
+	// Objects an outcome above the 400 KB of an item is a tombstone.
+	Objects Objects
+
+	inline int              // for tests: maxInline
 	now    func() time.Time // for tests; without it time.Now, compared with the server's
 	noSkew bool             // for tests: MaxSkew is zero
 }
@@ -59,6 +69,7 @@ func (o *Options) withDefaults() (Options, error) {
 	setDefault(&d.Index, "semel-due")
 	setDefault(&d.IndexShards, 8)
 	setDefault(&d.MaxPoll, time.Second)
+	setDefault(&d.inline, maxInline)
 	if !d.noSkew {
 		setDefault(&d.MaxSkew, 2*time.Second)
 	}

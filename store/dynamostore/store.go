@@ -73,11 +73,11 @@ func (s *Store) claim(ctx context.Context, p *store.Proposal) (f store.Found, er
 	}
 	now := s.clock.read()
 	r := p.Insert(now, s.sweptFence.Load())
-	it, err := s.encode(&r)
+	outcome, err := s.packOutcome(ctx, &r)
 	if err != nil {
 		return f, err
 	}
-	e := newExpression()
+	it, e := s.encode(&r, outcome), newExpression()
 	condition := e.equal(s.opt.PartitionKey, nil)
 	_, err = s.client.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: &s.table, Item: it, ConditionExpression: &condition, ExpressionAttributeNames: e.names,
@@ -104,7 +104,7 @@ func (s *Store) existing(ctx context.Context, p *store.Proposal, refused error) 
 	if err != nil {
 		return store.Found{Now: now}, err
 	}
-	r, err := decodeFor(p.Key, it)
+	r, err := s.readRecord(ctx, p.Key, it)
 	if err != nil {
 		return store.Found{}, err
 	}
@@ -163,11 +163,11 @@ func (s *Store) swap(ctx context.Context, seen *store.Seen, p *store.Proposal) (
 	}
 	now := s.clock.read()
 	r := p.Replace(&store.Record{Fence: seen.Fence}, now)
-	it, err := s.encode(&r)
+	outcome, err := s.packOutcome(ctx, &r)
 	if err != nil {
 		return f, err
 	}
-	e := newExpression()
+	it, e := s.encode(&r, outcome), newExpression()
 	condition := e.allEqual(seenItem(seen), seenAttributes...)
 	if p.Restart {
 		_, err = s.client.PutItem(ctx, &dynamodb.PutItemInput{
@@ -178,7 +178,9 @@ func (s *Store) swap(ctx context.Context, seen *store.Seen, p *store.Proposal) (
 	} else {
 		it, err = s.update(ctx, p.Key, e, e.assign(it, s.written(claimed)...), condition, types.ReturnValueAllNew)
 		if err == nil {
+			written := r.Outcome
 			r, err = decodeFor(p.Key, it)
+			r.Outcome = written
 		}
 	}
 	if err == nil {
@@ -235,19 +237,19 @@ func (s *Store) Settle(ctx context.Context, l store.Lease, t store.Settlement) e
 }
 
 func (s *Store) settle(ctx context.Context, l *store.Lease, t *store.Settlement) error {
-	r := t.Apply(store.Record{Key: l.Key}, s.clock.read())
-	it, err := s.encode(&r)
+	r := t.Apply(store.Record{Key: l.Key, Fence: l.Fence}, s.clock.read())
+	outcome, err := s.packSettled(ctx, &r)
 	if err != nil {
 		return err
 	}
-	e := newExpression()
+	it, e := s.encode(&r, outcome), newExpression()
 	condition := e.allEqual(leaseItem(l), leaseAttributes...)
 	_, err = s.update(ctx, l.Key, e, e.assign(it, s.written(nil)...), condition, types.ReturnValueNone)
 	if err == nil {
 		return nil
 	}
-	_, was, err := s.refusedLease(ctx, l, err)
-	if err == nil && !t.Done(&was) { // it was settled before, by this or another settlement
+	old, was, err := s.refusedLease(ctx, l, err)
+	if err == nil && (was.State != t.State || !sameOutcome(old, outcome)) { // it was settled before, by another settlement
 		err = store.ErrLeaseLost
 	}
 	return err
@@ -270,14 +272,15 @@ func (s *Store) refusedLease(ctx context.Context, l *store.Lease, refused error)
 	return it, r, err
 }
 
-// Get implements store.Store with one consistent GetItem.
+// Get implements store.Store with one consistent GetItem, and the object of a large
+// outcome.
 func (s *Store) Get(ctx context.Context, k store.Key) (store.Found, error) {
 	it, err := s.read(ctx, k)
 	now := s.clock.read()
 	if err != nil {
 		return store.Found{Now: now}, s.explain("get", err)
 	}
-	r, err := decodeFor(k, it)
+	r, err := s.readRecord(ctx, k, it)
 	if err != nil {
 		return store.Found{}, s.explain("get", err)
 	}

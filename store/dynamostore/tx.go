@@ -38,7 +38,9 @@ type txState struct {
 type entry struct {
 	base   item // as it was read; nil: there was none
 	record store.Record
-	exists bool // in the transaction
+	// outcome is the value that packOutcome made of the record.
+	outcome []byte
+	exists  bool // in the transaction
 	// replaced is true if the record was changed, and restarted if the steps of
 	// base do not stay.
 	replaced, restarted bool
@@ -94,7 +96,7 @@ func (t *Tx) load(ctx context.Context, k store.Key) (*entry, error) {
 	case err != nil:
 		return nil, err
 	default:
-		if e.record, err = decodeFor(k, it); err != nil {
+		if e.record, err = t.store.readRecord(ctx, k, it); err != nil {
 			return nil, err
 		}
 		e.base, e.exists = it, true
@@ -131,8 +133,12 @@ func (t *Tx) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store
 	case !e.exists:
 		return store.Found{Now: now}, store.ErrNotFound
 	case e.record.Seen() == seen:
-		e.record = p.Replace(&e.record, now)
-		e.replaced = true
+		r := p.Replace(&e.record, now)
+		outcome, err := t.store.packOutcome(ctx, &r)
+		if err != nil {
+			return store.Found{}, t.store.explain("swap", err)
+		}
+		e.record, e.outcome, e.replaced = r, outcome, true
 		if p.Restart {
 			e.restarted, e.steps = true, nil
 		}
@@ -150,10 +156,11 @@ func (t *Tx) Settle(ctx context.Context, l store.Lease, end store.Settlement) er
 		return store.ErrLeaseLost
 	case e.record.State == store.Processing:
 		r := end.Apply(e.record, t.store.clock.read())
-		if _, err := t.store.encode(&r); err != nil { // it is too large
+		outcome, err := t.store.packOutcome(ctx, &r)
+		if err != nil { // if it is too large, the Guard settles a tombstone
 			return t.store.explain("settle", err)
 		}
-		e.record, e.replaced = r, true
+		e.record, e.outcome, e.replaced = r, outcome, true
 		return nil
 	case end.Done(&e.record):
 		return nil

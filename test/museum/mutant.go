@@ -71,7 +71,7 @@ const (
 func All() []Mutant {
 	return slices.Concat(claims, swaps, formerOwners, leases, settlements, unreadables, fences, fingerprints, policies, scopes, replays, tombstones, frameworks,
 		outages, attempts, waits, derivations, steps, sagas, reservations, reconciliations, sweeps, transactions, doors, clients, sidecars, deliveries, consumers, sqlites, coalescers,
-		caches, shardings, redises, dynamos, kafkas, watermills, lambdas, rpcs,
+		caches, shardings, redises, dynamos, dynamoObjects, kafkas, watermills, lambdas, rpcs,
 		postgreses, postgresTxs, postgresBatches, postgresNotes, adapters, pulsars, outboxes, consoles, telemetries)
 }
 

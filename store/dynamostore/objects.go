@@ -1,0 +1,117 @@
+package dynamostore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/semel-go/semel/store"
+)
+
+// Objects keeps the outcomes that are too large for an item, for example in S3; see
+// Options.Objects. Names have up to 130 characters: letters, digits, "-", "_" and "/".
+// Safe for concurrent use; a method returns when its ctx ends.
+type Objects interface {
+	// Put keeps body under name. After nil it is durable, and each later Get returns
+	// it. The same name always has the same body.
+	Put(ctx context.Context, name string, body []byte) error
+	// Get returns the body of name. If there is none, the error wraps fs.ErrNotExist.
+	// Any other error means that the object may be there, and the call is made again.
+	Get(ctx context.Context, name string) ([]byte, error)
+}
+
+// maxInline is the size from which an outcome is an object, if there are Objects. An
+// item with as many steps as it may have still has room for it.
+const maxInline = 32_000
+
+// errObjects says that Options.Objects gave no answer.
+var errObjects = errors.New("no answer from Options.Objects")
+
+// objectsFailed hides the identity of an error of Options.Objects: it must not be taken
+// for an answer of the table, such as store.ErrNotFound.
+func objectsFailed(method, name string, err error) error {
+	return fmt.Errorf("%w: %s %s: %v", errObjects, method, name, err) //nolint:errorlint // on purpose
+}
+
+// objectName is the name of the object of a run's outcome. The fence keeps the expiry of
+// an object away from later runs, and the sum keeps an object as it is when it is written
+// again.
+func objectName(k store.Key, fence uint64, sum [sha256.Size]byte) string {
+	d := k.Digest()
+	return fmt.Sprintf("%s/%d-%s", base64.RawURLEncoding.EncodeToString(d[:]), fence, hex.EncodeToString(sum[:]))
+}
+
+// packOutcome makes the value of a record's outcome, nil if the state has none. A large
+// outcome is written to Options.Objects first; the value then has its checksum, and the
+// tombstone that is read if the object is gone.
+func (s *Store) packOutcome(ctx context.Context, r *store.Record) ([]byte, error) {
+	if !r.State.Terminal() {
+		return nil, nil
+	}
+	encoded := store.EncodeStep(&store.Step{Outcome: r.Outcome})
+	if s.opt.Objects == nil {
+		return pack(encoded)
+	}
+	body, err := compress(encoded)
+	if err != nil || len(body) <= s.opt.inline {
+		return body, err
+	}
+	sum := sha256.Sum256(body)
+	name := objectName(r.Key, r.Fence, sum)
+	if err := s.opt.Objects.Put(ctx, name, body); err != nil {
+		return nil, objectsFailed("put", name, err)
+	}
+	tombstone, err := pack(store.EncodeStep(&store.Step{Outcome: store.Outcome{Code: r.Outcome.Code, Codec: r.Outcome.Codec, Gone: true}}))
+	return append(append([]byte{packedObject}, sum[:]...), tombstone...), err
+}
+
+// packSettled is packOutcome for an operation that is done. If the objects fail, the
+// error is ErrTooLarge, so that the Guard records a tombstone: without a record the
+// operation would run again. Half of the time is left for it.
+func (s *Store) packSettled(ctx context.Context, r *store.Record) ([]byte, error) {
+	limited := ctx
+	if end, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, time.Until(end)/2)
+		defer cancel()
+	}
+	value, err := s.packOutcome(limited, r)
+	if errors.Is(err, errObjects) && ctx.Err() == nil {
+		err = fmt.Errorf("%w: %w", store.ErrTooLarge, err)
+	}
+	return value, err
+}
+
+// fetchOutcome replaces the tombstone of an outcome that is an object by the outcome. The
+// tombstone stays if the object is missing or damaged, or if there are no Objects.
+func (s *Store) fetchOutcome(ctx context.Context, it item, r *store.Record) error {
+	d := decoder{it: it}
+	value := []byte(d.text(attrOutcome))
+	if s.opt.Objects == nil || len(value) <= sha256.Size || value[0] != packedObject {
+		return d.err
+	}
+	sum := [sha256.Size]byte(value[1:])
+	name := objectName(r.Key, r.Fence, sum)
+	body, err := s.opt.Objects.Get(ctx, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return objectsFailed("get", name, err)
+	case sha256.Sum256(body) != sum:
+		return nil
+	}
+	r.Outcome, err = unpackOutcome(body)
+	return err
+}
+
+// sameOutcome reports whether an item has the value that packOutcome made.
+func sameOutcome(it item, value []byte) bool {
+	d := decoder{it: it}
+	return d.text(attrOutcome) == string(value)
+}

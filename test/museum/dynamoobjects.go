@@ -1,0 +1,54 @@
+package museum
+
+// DynamoDB: a large outcome is an object, and its record refers to it.
+var dynamoObjects = []Mutant{
+	{
+		Name: "DynamoDB: an object is written after the record", Rule: "rule 8",
+		Dir: dynamo, Func: "(*Store).packOutcome", Package: dynamo, Run: "TestObjects_Settle_ObjectIsWrittenBeforeRecord",
+		Old: "if err := s.opt.Objects.Put(ctx, name, body); err != nil {",
+		New: `
+			put, late := s.opt.Objects.Put, context.WithoutCancel(ctx)
+			time.AfterFunc(50*time.Millisecond, func() { _ = put(late, name, body) })
+			if err := error(nil); err != nil {`,
+	},
+	{
+		Name: "DynamoDB: the checksum of an object is not compared", Rule: "rule 8",
+		Dir: dynamo, Func: "(*Store).fetchOutcome", Package: dynamo, Run: "TestObjects_MissingOrDamaged_DoneAndNotKept",
+		Old: "case sha256.Sum256(body) != sum:", New: "case len(body) == 0:",
+	},
+	{
+		Name: "DynamoDB: two runs share an object", Rule: "rule 8",
+		Dir: dynamo, Func: "objectName", Package: dynamo, Run: "TestObjects_EarlierRunsObjectExpires_LaterOneStays",
+		Old: "fence, hex", New: "0*fence, hex",
+	},
+	{
+		Name: "DynamoDB: a settlement that is refused writes over the object", Rule: "rule 8",
+		Dir: dynamo, Func: "objectName", Package: dynamo, Run: "TestObjects_OtherSettlementAfterwards_OutcomeStays",
+		Old: "hex.EncodeToString(sum[:])", New: "hex.EncodeToString(sum[:0])",
+	},
+	{
+		Name: "DynamoDB: a missing object is an absent record", Rule: "rule 11",
+		Dir: dynamo, Func: "(*Store).fetchOutcome", Package: dynamo, Run: "TestObjects_MissingOrDamaged_DoneAndNotKept",
+		Old: "case errors.Is(err, fs.ErrNotExist):", New: "case errors.Is(err, fs.ErrNotExist):\nreturn store.ErrNotFound\ncase false:",
+	},
+	{
+		Name: "DynamoDB: an error of S3 is taken for an answer of the table", Rule: "rule 11",
+		Dir: dynamo, Func: "objectsFailed", Package: dynamo, Run: "TestObjects_NoAnswerToReplay_ErrorThenOutcome",
+		Old: `"%w: %s %s: %v"`, New: `"%w: %s %s: %w"`,
+	},
+	{
+		Name: "DynamoDB: an outage of S3 leaves no record of an effect", Rule: "rule 10",
+		Dir: dynamo, Func: "(*Store).packSettled", Package: dynamo, Run: "TestObjects_NoAnswerToSettlement_TombstoneAndNoSecondRun",
+		Old: "if errors.Is(err, errObjects) && ctx.Err() == nil {", New: "if false {",
+	},
+	{
+		Name: "DynamoDB: an object that hangs leaves no time for a tombstone", Rule: "rule 10",
+		Dir: dynamo, Func: "(*Store).packSettled", Package: dynamo, Run: "TestObjects_NoAnswerToSettlement_TombstoneAndNoSecondRun",
+		Old: "time.Until(end)/2", New: "time.Until(end)",
+	},
+	{
+		Name: "DynamoDB: a transaction loses its result when S3 fails", Rule: "atomic",
+		Dir: dynamo, Func: "(*Tx).Settle", Package: dynamo, Run: "TestObjects_Atomic_WrittenBeforeCommitOrRefused",
+		Old: "outcome, err := t.store.packOutcome(ctx, &r)", New: "outcome, err := t.store.packSettled(ctx, &r)",
+	},
+}
