@@ -22,6 +22,7 @@ require (
 	github.com/semel-go/semel/store/pgstore v0.0.0
 	github.com/semel-go/semel/store/redisstore v0.0.0
 	github.com/semel-go/semel/store/sqlitestore v0.0.0
+	github.com/truora/minidyn v0.8.2
 	go.opentelemetry.io/otel/trace v1.47.0
 	modernc.org/sqlite v1.60.1
 )

@@ -1,5 +1,5 @@
-// Package dynamotest runs ministack, an emulator of DynamoDB, for tests. It is for
-// tests only.
+// Package dynamotest runs ministack, an emulator of DynamoDB and S3, for tests. It is
+// for tests only.
 //
 // A server listens on the loopback interface, keeps its tables in memory, and on
 // Linux dies with the test process, however that ends.

@@ -75,7 +75,7 @@ func (s *Server) command(first bool) (_ *exec.Cmd, err error) {
 	}
 	cmd := exec.Command(s.bin) //nolint:noctx // it runs until it is ended
 	cmd.Dir = s.proc.Dir
-	cmd.Env = append(os.Environ(), "BIND_HOST=127.0.0.1", "GATEWAY_PORT="+strconv.Itoa(s.port), "SERVICES=dynamodb", "LOG_LEVEL=WARNING",
+	cmd.Env = append(os.Environ(), "BIND_HOST=127.0.0.1", "GATEWAY_PORT="+strconv.Itoa(s.port), "SERVICES=dynamodb,s3", "LOG_LEVEL=WARNING",
 		"TMPDIR="+s.proc.Dir, "HOME="+s.proc.Dir)
 	return cmd, nil
 }
