@@ -61,7 +61,7 @@ func (d *driverTxCall) Proposal(ctx context.Context) (p store.Proposal, canInser
 
 func (d *driverTxCall) Inserted(tx store.Tx, fence uint64) *Execution {
 	t := &d.call
-	t.tx = tx
+	t.tx = t.guard.options.Encryption.Tx(tx)
 	t.x = t.execution(&store.Record{
 		Key: t.key, Policy: t.pendingCall.call.Policy, Owner: t.owner, Fence: fence, Attempt: 1, Fingerprint: t.pendingCall.call.Fingerprint,
 	})
@@ -70,7 +70,7 @@ func (d *driverTxCall) Inserted(tx store.Tx, fence uint64) *Execution {
 
 func (d *driverTxCall) Claim(ctx context.Context, tx store.Tx) (x *Execution, res Result, err error) {
 	t := &d.call
-	t.tx = tx
+	t.tx = t.guard.options.Encryption.Tx(tx)
 	if t.x, err = t.claim(ctx); t.x == nil {
 		res, err = t.end(err)
 	}
@@ -162,7 +162,7 @@ func (d driverExecution) Steps(ctx context.Context) (map[string]*store.Step, err
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if d.x.begins && !j.loaded { // the record is new, so it has no steps
-		j.set(nil)
+		_ = j.set(nil) // it refuses only steps
 	}
 	if err := j.load(ctx, &runningStep{x: d.x}); err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"github.com/semel-go/semel/internal/effect"
 	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/encrypted"
 )
 
 // The reasons why a call gets no outcome. There is one for each branch that a
@@ -205,6 +206,15 @@ func (f *Failure) validUTF8() *Failure {
 }
 
 func (f *Failure) outcome() (store.Outcome, error) { return lapsed.FailureOutcome(lapsed.Failure(*f)) }
+
+// checkDecrypted refuses an outcome that is encrypted, for a Guard without
+// Options.Encryption.
+func checkDecrypted(o *store.Outcome) error {
+	if o.Codec != encrypted.Codec {
+		return nil
+	}
+	return fmt.Errorf("%w: its result is encrypted; set Options.Encryption, with the keys of the process that wrote it", store.ErrCorrupt)
+}
 
 // failureOf decodes a kept failure.
 func failureOf(o store.Outcome) error {

@@ -34,10 +34,12 @@ func New(st store.Store, o *Options) (*Guard, error) {
 	if st == nil {
 		return nil, invalid("", errors.New("store: is nil"))
 	}
-	g := &Guard{store: st, options: o.withDefaults()}
+	g := &Guard{options: o.withDefaults()}
 	if err := g.options.validate(); err != nil {
 		return nil, invalid("", err)
 	}
+	st = g.options.Encryption.Store(st)
+	g.store = st
 	g.lister, _ = store.As[store.Lister](st)
 	g.notifier, _ = store.As[store.Waiter](st)
 	g.journal, _ = store.As[store.Journal](st)

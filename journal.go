@@ -160,7 +160,7 @@ func (j *journal) load(ctx context.Context, s *runningStep) error {
 	if s.tx != nil { // a transaction ends with its first error, which says why: the read is not repeated
 		steps, err := from.Steps(ctx, j.x.lease)
 		if err == nil {
-			j.set(steps)
+			err = j.set(steps)
 		}
 		return err
 	}
@@ -174,16 +174,21 @@ func (j *journal) load(ctx context.Context, s *runningStep) error {
 		j.ended = j.ended || errors.Is(err, store.ErrLeaseLost)
 		return err
 	}
-	j.set(steps)
-	return nil
+	return j.set(steps)
 }
 
 // set notes the steps that were read. The caller holds mu.
-func (j *journal) set(steps []store.Step) {
+func (j *journal) set(steps []store.Step) error {
+	for i := range steps {
+		if err := checkDecrypted(&steps[i].Outcome); err != nil {
+			return fmt.Errorf("step %q: %w", steps[i].Name, err)
+		}
+	}
 	j.steps, j.bytes, j.loaded = make(map[string]*store.Step, len(steps)), 0, true
 	for i := range steps {
 		j.add(&steps[i])
 	}
+	return nil
 }
 
 // add notes a step that is in the store. The caller holds mu.

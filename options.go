@@ -11,6 +11,7 @@ import (
 
 	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/encrypted"
 )
 
 // Policy is what happens to a call in doubt, when it is not known whether the
@@ -85,6 +86,13 @@ type Options struct {
 	// under it. A process without the secret of a record fails its calls with
 	// ErrUnverifiable. Nil: the hashes have no key.
 	Secrets []Secret
+
+	// Encryption encrypts results, failures and the texts of errors before they reach the
+	// store, and decrypts them: see package store/encrypted. All Guards and Atomics of a
+	// store need it, with the same keys. A result that cannot be decrypted is an error
+	// with the reason store.ErrCorrupt, and the handler does not run. Nil: nothing is
+	// encrypted.
+	Encryption *encrypted.Cipher
 
 	// Rerun runs the handler again for completed calls, never two at the same
 	// time, and leaves the kept outcome alone. It is for reads, whose answer must
@@ -166,6 +174,9 @@ func (o *Options) validate() error {
 			bad("%s: is %v; it must be from %v to %v", d.name, d.value, d.least, maxDuration)
 		}
 	}
+	if o.Encryption != nil && o.Encryption.Keys == nil {
+		bad("Encryption.Keys: is nil; use encrypted.ReadKeyFile, or keys of your own")
+	}
 	if o.Reservation > o.Retention {
 		bad("Reservation: is %v; it must not exceed Retention, %v, for which a failed attempt is kept", o.Reservation, o.Retention)
 	}
@@ -182,7 +193,7 @@ func (o *Options) validate() error {
 		switch {
 		case c == nil:
 			bad("Codecs[%d]: is nil", i)
-		case c.Name() == "" || c.Name() == lapsed.FailureCodec || names[c.Name()]:
+		case c.Name() == "" || c.Name() == lapsed.FailureCodec || c.Name() == encrypted.Codec || names[c.Name()]:
 			bad("Codecs[%d]: the name %q is empty, reserved or used twice", i, c.Name())
 		default:
 			names[c.Name()] = true

@@ -73,6 +73,7 @@ func (c *pendingCall) admit(ctx context.Context, a *admission) error {
 			err = c.claim(ctx, a) // the record was swept after the last look
 		}
 		if err != nil {
+			c.answered = c.answered || f.Record.Key == c.key // there is a record, and it cannot be decrypted now
 			return c.unavailable(ctx, err)
 		}
 		if f.Won {
@@ -131,6 +132,11 @@ func (c *pendingCall) admit(ctx context.Context, a *admission) error {
 
 // answer ends a call whose decision needs no change of the record.
 func (c *pendingCall) answer(ctx context.Context, r *store.Record, d store.Decision) (Result, error) {
+	if d.Action == store.Replay || d.Action == store.ReplayFailure {
+		if err := checkDecrypted(&r.Outcome); err != nil {
+			return Result{}, c.unavailable(ctx, err)
+		}
+	}
 	switch d.Action {
 	case store.Replay:
 		res := Result{Outcome: r.Outcome, Replayed: true, codecs: c.guard.options.Codecs}

@@ -224,6 +224,8 @@ func (s *runningStep) unavailable(ctx context.Context, cause error) error {
 		return s.x.failure(ErrCanceled, cause)
 	case errors.Is(cause, store.ErrLeaseLost):
 		return s.x.failure(ErrLeaseLost, cause)
+	case errors.Is(cause, store.ErrCorrupt):
+		return s.x.failure(store.ErrCorrupt, cause)
 	}
 	return s.x.failure(ErrUnavailable, cause)
 }

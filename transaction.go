@@ -12,6 +12,9 @@ import (
 
 // runIn runs a call inside a transaction: see driver.RunIn.
 func (g *Guard) runIn(ctx context.Context, tx store.Tx, call Call, fn Handler) (Result, error) {
+	if g != nil {
+		tx = g.options.Encryption.Tx(tx)
+	}
 	if call.step != nil {
 		return g.runStepIn(ctx, tx, call, fn)
 	}

@@ -9,10 +9,12 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/console"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/encrypted"
 )
 
 func TestOverview_ShowsWhatIsInDoubt(t *testing.T) {
@@ -161,5 +163,20 @@ func TestNew_MistakesInOptions(t *testing.T) {
 	}
 	if _, err := console.New(struct{ store.Store }{}, nil); err == nil || !strings.Contains(err.Error(), "cannot list") {
 		t.Errorf("a store that cannot list: %v", err)
+	}
+}
+
+// A console without the keys says that an answer is encrypted, instead of its bytes.
+func TestRecord_Encrypted_SaysSo(t *testing.T) {
+	s := newSite(t, console.Options{ShowBodies: true})
+	k := store.Key{Operation: "POST /payments", Tenant: "ann", Value: "sealed"}
+	o := store.Outcome{Code: 201, Codec: encrypted.Codec, Body: []byte("\x01\x01a0000")}
+	if _, err := s.store.Claim(t.Context(), store.Proposal{Key: k, State: store.Completed, Owner: store.Owner{9}, Keep: time.Hour, Outcome: o}); err != nil {
+		t.Fatal(err)
+	}
+	page := s.get("record?operation=POST+%2Fpayments&tenant=ann&key=sealed")
+	s.want(page, http.StatusOK, "7 bytes, encrypted")
+	if strings.Contains(page.body, "01016130") {
+		t.Error("the page shows the ciphertext")
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/encrypted"
 )
 
 // entry is a record as the pages show it.
@@ -96,6 +97,10 @@ func (c *Console) answerOf(o *store.Outcome) *answer {
 	a := &answer{Status: o.Code, Size: fmt.Sprintf("%d bytes", len(o.Body))}
 	if o.Gone {
 		a.Size = "not kept"
+	}
+	if o.Codec == encrypted.Codec {
+		a.Size += ", encrypted"
+		return a
 	}
 	if !c.options.ShowBodies {
 		return a

@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -27,6 +28,7 @@ import (
 type Atomic struct {
 	store *Store
 	guard *semel.Guard
+	notes store.Store // claims and swaps outside of the transaction, encrypted as the Guard's
 
 	savepointBatches atomic.Int32 // how many of the next batches begin with savepoints
 	foundLockedKey   atomic.Bool  // the last prefetch found a key that was locked elsewhere
@@ -59,11 +61,11 @@ func NewAtomic(st *Store, o *semel.Options) (*Atomic, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit := defaultStoreTimeout
-	if o != nil && o.StoreTimeout != 0 {
-		limit = o.StoreTimeout
+	limit, notes := defaultStoreTimeout, store.Store(laneStore{Store: st})
+	if o != nil {
+		limit, notes = cmp.Or(o.StoreTimeout, limit), o.Encryption.Store(notes)
 	}
-	return &Atomic{store: st, guard: g, noteDelay: noteDelay, cleanupTimeout: limit, prefetchTimeout: prefetchTimeout, storeTimeout: limit}, nil
+	return &Atomic{store: st, guard: g, notes: notes, noteDelay: noteDelay, cleanupTimeout: limit, prefetchTimeout: prefetchTimeout, storeTimeout: limit}, nil
 }
 
 // defaultStoreTimeout is the default of semel.Options.StoreTimeout.

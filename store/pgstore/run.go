@@ -240,16 +240,31 @@ func (a *Atomic) note(ctx context.Context, t *storeTx, p store.Proposal) (err er
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cleanupTimeout)
 	defer cancel()
 	p.Lease, p.Owner = 0, newOwnerToken()
-	var r reading
+	var f store.Found
 	if t.replaced != nil {
-		r, err = a.store.laneSession.swap(ctx, *t.replaced, &p)
+		f, err = a.notes.Swap(ctx, *t.replaced, p)
 	} else {
-		r, err = a.store.laneSession.claim(ctx, &p)
+		f, err = a.notes.Claim(ctx, p)
 	}
-	if err == nil && !r.Won && p.State == store.Unknown && r.Record.Owner == t.claimed.Owner {
-		_, err = a.store.laneSession.swap(ctx, r.Record.Seen(), &p)
+	if err == nil && !f.Won && p.State == store.Unknown && f.Record.Owner == t.claimed.Owner {
+		_, err = a.notes.Swap(ctx, f.Record.Seen(), p)
 	}
 	return err
+}
+
+// laneStore claims and swaps without waiting long for locks.
+type laneStore struct{ *Store }
+
+// Claim implements store.Store.
+func (s laneStore) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
+	r, err := s.laneSession.claim(ctx, &p)
+	return r.Found, err
+}
+
+// Swap implements store.Store.
+func (s laneStore) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
+	r, err := s.laneSession.swap(ctx, seen, &p)
+	return r.Found, err
 }
 
 func newOwnerToken() (owner store.Owner) {

@@ -18,6 +18,7 @@ var allowed = map[string][]string{
 	"store/memstore":                 {"store"},
 	"store/coalesce":                 {"store"},
 	"store/timed":                    {"store"},
+	"store/encrypted":                {"store"},
 	"store/storetest":                {"store", "store/memstore"}, // the memory store is the oracle of its histories
 	"store/...":                      {"store", "store/coalesce", "."},
 	"store/pgstore":                  {"store", "store/coalesce", ".", "store/pgstore/internal/..."},
@@ -32,7 +33,7 @@ var allowed = map[string][]string{
 	"store/pgstore/internal/notify":  {"store/pgstore/internal/pgwire"},
 	"store/pgstore/internal/table":   {"store", "store/pgstore/internal/pgwire"},
 	"store/pgstore/internal/schema":  {"store/pgstore/internal/pgwire", "store/pgstore/internal/table"},
-	".":                              {"store", "internal/..."},
+	".":                              {"store", "store/encrypted", "internal/..."},
 	"internal/...":                   {"store", "internal/..."},
 	"driver":                         {"store", ".", "internal/..."},
 	"sweep":                          {"store", ".", "internal/..."},
@@ -51,7 +52,7 @@ var allowed = map[string][]string{
 	"store/pgstore/pgoutbox":         {"store", "outbox", "store/pgstore", "store/pgstore/internal/pgwire"},
 	"store/sqlitestore/sqliteoutbox": {"store", "outbox", "store/sqlitestore"},
 	"saga":                           {"store", ".", "internal/..."},
-	"console":                        {"store", ".", "saga", "outbox", "console/rates", "internal/..."},
+	"console":                        {"store", "store/encrypted", ".", "saga", "outbox", "console/rates", "internal/..."},
 	"console/rates":                  {"."}, // in its tests
 	"semellambda":                    {"store", ".", "consume", "semelhttp"},
 	"semelconnect":                   {"store", ".", "semelhttp"},

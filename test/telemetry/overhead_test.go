@@ -6,7 +6,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/semelotel"
+	"github.com/semel-go/semel/store/encrypted"
 	"github.com/semel-go/semel/store/pgstore"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
@@ -36,23 +39,7 @@ func (discard) Shutdown(context.Context) error                             { ret
 const mostOverhead = 0.10
 
 func TestDo_WithTelemetry_Overhead(t *testing.T) {
-	if os.Getenv("SEMEL_TEST_COMPARE") == "" {
-		t.Skip("a benchmark of a minute; SEMEL_TEST_COMPARE=1 runs it")
-	}
-	pool, err := pgxpool.New(t.Context(), pgtest.Start(t, pgtest.Durable...).URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	st, err := pgstore.New(t.Context(), pool, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = st.Close() }()
-	plain, err := semel.New(st, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := durableStore(t)
 	tracer := sdktrace.NewTracerProvider(sdktrace.WithBatcher(discard{}))
 	defer func() { _ = tracer.Shutdown(context.WithoutCancel(t.Context())) }()
 	tel, err := semelotel.New(&semelotel.Options{TracerProvider: tracer, MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))})
@@ -63,6 +50,56 @@ func TestDo_WithTelemetry_Overhead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	compareDo(t, "telemetry", st, tel.Runner(guard), 8)
+}
+
+// Encryption of results of 1 KiB may cost as much.
+func TestDo_WithEncryption_Overhead(t *testing.T) {
+	st := durableStore(t)
+	path := filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(path, []byte("2026-11 MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := encrypted.ReadKeyFile(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard, err := semel.New(st, &semel.Options{Encryption: &encrypted.Cipher{Keys: keys}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compareDo(t, "encryption", st, guard, 1<<10)
+}
+
+// durableStore is a store in PostgreSQL with durable commits. It skips the test unless
+// SEMEL_TEST_COMPARE is set.
+func durableStore(t *testing.T) *pgstore.Store {
+	t.Helper()
+	if os.Getenv("SEMEL_TEST_COMPARE") == "" {
+		t.Skip("a benchmark of a minute; SEMEL_TEST_COMPARE=1 runs it")
+	}
+	pool, err := pgxpool.New(t.Context(), pgtest.Start(t, pgtest.Durable...).URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	st, err := pgstore.New(t.Context(), pool, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	return st
+}
+
+// compareDo compares calls of a plain Guard of the store with those of another runner.
+// Each result has size bytes.
+func compareDo(t *testing.T, what string, st *pgstore.Store, other semel.Runner, size int) {
+	t.Helper()
+	plain, err := semel.New(st, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := strings.Repeat("r", size)
 	const pairs, callers, each = 21, 64, 60
 	round := 0
 	run := func(r semel.Runner) (took, processor time.Duration) {
@@ -73,7 +110,7 @@ func TestDo_WithTelemetry_Overhead(t *testing.T) {
 			wg.Go(func() {
 				for n := range each {
 					call := semel.Call{Operation: "pay", Tenant: "ann", Key: fmt.Sprint(round, "-", c, "-", n), Payload: semel.JSON(n)}
-					if _, err := semel.Do(t.Context(), r, call, func(context.Context, *semel.Execution) (int, error) { return n, nil }); err != nil {
+					if _, err := semel.Do(t.Context(), r, call, func(context.Context, *semel.Execution) (string, error) { return result, nil }); err != nil {
 						t.Error(err)
 						return
 					}
@@ -84,14 +121,14 @@ func TestDo_WithTelemetry_Overhead(t *testing.T) {
 		return time.Since(begun), processorTime(t) - before
 	}
 	run(plain)
-	run(tel.Runner(guard)) // both are warm now
+	run(other) // both are warm now
 	var wall, processor []float64
 	for i := range pairs {
 		var a, b [2]time.Duration
 		if i%2 == 0 {
 			a[0], a[1] = run(plain)
 		}
-		b[0], b[1] = run(tel.Runner(guard))
+		b[0], b[1] = run(other)
 		if i%2 == 1 {
 			a[0], a[1] = run(plain)
 		}
@@ -99,10 +136,10 @@ func TestDo_WithTelemetry_Overhead(t *testing.T) {
 	}
 	slices.Sort(wall)
 	slices.Sort(processor)
-	t.Logf("%d callers, %d pairs of %d calls: with telemetry a call takes %.3f times as long (quartiles %.3f to %.3f), and %.3f times the processor time of the client",
-		callers, pairs, callers*each, wall[pairs/2], wall[pairs/4], wall[pairs*3/4], processor[pairs/2])
+	t.Logf("%d callers, %d pairs of %d calls: with %s a call takes %.3f times as long (quartiles %.3f to %.3f), and %.3f times the processor time of the client",
+		callers, pairs, callers*each, what, wall[pairs/2], wall[pairs/4], wall[pairs*3/4], processor[pairs/2])
 	if wall[pairs/2] > 1+mostOverhead {
-		t.Errorf("telemetry costs %.1f %%, more than %.0f %%", 100*(wall[pairs/2]-1), 100*mostOverhead)
+		t.Errorf("%s costs %.1f %%, more than %.0f %%", what, 100*(wall[pairs/2]-1), 100*mostOverhead)
 	}
 }
 

@@ -94,7 +94,7 @@ func (c *consoleCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	return c.with(ctx, func(h storeurl.Handle) (err error) {
+	return c.with(ctx, e.log, func(h storeurl.Handle) (err error) {
 		o := &console.Options{ShowBodies: c.ShowBody, Retention: time.Duration(c.Retention), Sagas: c.Saga, Log: e.log}
 		if c.Write {
 			o.Operator = login.Operator

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/alecthomas/kong"
 
@@ -21,12 +22,16 @@ type inspectCmd struct {
 // storeFlag is common to the commands of inspect.
 type storeFlag struct {
 	Store string `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store: sqlite:PATH, postgres://USER@HOST/DATABASE, redis://HOST:PORT/0 or dynamodb://TABLE?region=REGION (default ${default})."`
+	Keys  string `name:"encryption-keys" placeholder:"FILE" help:"The keys with which the records are encrypted, as for semel proxy (default: they are shown as they are stored)."`
 }
 
-// with runs fn with the store, which must exist.
-func (c *storeFlag) with(ctx context.Context, fn func(storeurl.Handle) error) (err error) {
+// with runs fn with the store, which must exist. log may be nil if no keys are given.
+func (c *storeFlag) with(ctx context.Context, log *slog.Logger, fn func(storeurl.Handle) error) (err error) {
 	u, err := storeurl.Parse(c.Store, "--store")
 	if err != nil {
+		return err
+	}
+	if u, err = u.Encrypted(c.Keys, "--encryption-keys", false, log); err != nil {
 		return err
 	}
 	h, err := u.OpenExisting(ctx)

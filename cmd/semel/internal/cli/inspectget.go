@@ -33,7 +33,7 @@ Examples:
 }
 
 func (c *inspectGetCmd) Run(ctx context.Context, e *env) error {
-	return c.with(ctx, func(h storeurl.Handle) error {
+	return c.with(ctx, e.log, func(h storeurl.Handle) error {
 		f, steps, err := lookWithSteps(ctx, h, c.key())
 		if err != nil {
 			return err

@@ -48,7 +48,7 @@ func (c *inspectListCmd) Run(ctx context.Context, e *env) error {
 	if c.Idle < 0 {
 		return wrong("--idle", c.Idle, "must not be negative")
 	}
-	return c.with(ctx, func(h storeurl.Handle) error {
+	return c.with(ctx, e.log, func(h storeurl.Handle) error {
 		l, ok := store.As[store.Lister](h)
 		if !ok {
 			return errors.New("this store cannot be searched")

@@ -40,7 +40,7 @@ func (c *inspectReopenCmd) Run(ctx context.Context, e *env) error {
 	if d := time.Duration(c.Retention); d < time.Second || d > 3650*24*time.Hour {
 		return wrong("--retention", c.Retention, "must be from 1s to 3650d")
 	}
-	return c.with(ctx, func(h storeurl.Handle) error {
+	return c.with(ctx, e.log, func(h storeurl.Handle) error {
 		err := c.reopen(ctx, e, h)
 		result := "reopened"
 		if err != nil {

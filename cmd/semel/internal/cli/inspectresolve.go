@@ -54,7 +54,7 @@ func (c *inspectResolveCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	return c.with(ctx, func(h storeurl.Handle) error {
+	return c.with(ctx, e.log, func(h storeurl.Handle) error {
 		f, err := look(ctx, h, c.key())
 		if err != nil {
 			return err

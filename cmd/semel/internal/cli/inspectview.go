@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/encrypted"
 )
 
 // view is a record as operators see it.
@@ -171,6 +172,9 @@ func (a *answer) String() string {
 	s := fmt.Sprintf("%d bytes", a.Bytes)
 	if a.NotKept {
 		s = "body not kept"
+	}
+	if a.Codec == encrypted.Codec {
+		s += ", encrypted; --encryption-keys shows it"
 	}
 	if a.Status != 0 {
 		s = fmt.Sprintf("%d, %s", a.Status, s)

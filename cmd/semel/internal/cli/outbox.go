@@ -33,8 +33,8 @@ type outboxFlags struct {
 
 // with runs fn with the outbox, which must exist.
 func (c *outboxFlags) with(ctx context.Context, fn func(storeurl.Outbox) error) error {
-	flag := storeFlag(*c)
-	return flag.with(ctx, func(h storeurl.Handle) (err error) {
+	flag := storeFlag{Store: c.Store}
+	return flag.with(ctx, nil, func(h storeurl.Handle) (err error) {
 		b, err := storeurl.OutboxOf(h, false)
 		if err != nil {
 			return err

@@ -17,7 +17,8 @@ import (
 // open opens the store and the listeners. The error names everything that failed,
 // files of secrets and certificates too, each with the command that mends it.
 func (p *plan) open(ctx context.Context, log *slog.Logger) (st storeurl.Handle, clients, admin net.Listener, err error) {
-	st, serr := program.OpenStore(ctx, p.store, log)
+	u, kerr := p.store.Encrypted(p.config.EncryptionKeys, p.config.Where("encryption-keys"), p.config.RequireEncrypted, log)
+	st, serr := program.OpenStore(ctx, u, log)
 	clients, cerr := program.Listen(ctx, p.config.Where("listen"), p.config.Listen)
 	var terr, aerr error
 	if p.config.Listener.Cert != "" && cerr == nil && p.files == nil {
@@ -29,7 +30,7 @@ func (p *plan) open(ctx context.Context, log *slog.Logger) (st storeurl.Handle, 
 	if p.config.AdminListen != "" {
 		admin, aerr = program.Listen(ctx, p.config.Where("admin-listen"), p.config.AdminListen)
 	}
-	if err = errors.Join(p.files, serr, cerr, terr, aerr); err == nil {
+	if err = errors.Join(p.files, kerr, serr, cerr, terr, aerr); err == nil {
 		return st, clients, admin, nil
 	}
 	if serr == nil {
@@ -81,7 +82,7 @@ func (p *plan) warn(e *env) {
 	if !p.rule.Shared() && !p.rule.NeedsKeys() && c.Gateways == nil && c.Listener.CA == "" && !program.IsLocal(c.Listen) {
 		log.Warn("every peer that reaches this address can name its tenant. Set trusted-gateways, or tls-client-ca, or listen on 127.0.0.1", "listen", c.Listen, "scope", c.Scope)
 	}
-	for _, path := range []string{c.SecretFile, c.Listener.Key, c.Connections.Upstream.Key, c.Hooks.Key} {
+	for _, path := range []string{c.SecretFile, c.EncryptionKeys, c.Listener.Key, c.Connections.Upstream.Key, c.Hooks.Key} {
 		if err := program.CheckMode(path); err != nil {
 			log.Warn("a file with secrets is readable for others", "error", err)
 		}

@@ -81,7 +81,7 @@ func (c *sagaListCmd) Run(ctx context.Context, e *env) error {
 	if c.Limit < 1 {
 		return wrong("--limit", c.Limit, "must be at least 1")
 	}
-	return c.with(ctx, func(h storeurl.Handle) error {
+	return c.with(ctx, e.log, func(h storeurl.Handle) error {
 		timers, ok := store.As[store.Timers](h)
 		if !ok {
 			return errors.New("this store keeps no sagas")
@@ -149,7 +149,7 @@ Example:
 }
 
 func (c *sagaShowCmd) Run(ctx context.Context, e *env) error {
-	return c.with(ctx, func(h storeurl.Handle) error {
+	return c.with(ctx, e.log, func(h storeurl.Handle) error {
 		f, steps, err := lookWithSteps(ctx, h, c.key())
 		if err != nil {
 			return err
@@ -178,7 +178,7 @@ func (c *decideFlags) decide(ctx context.Context, e *env, verb string, k store.K
 		return wrong("--reason", "", "must not be empty")
 	}
 	i.Why, i.NotHappened = operator(e)+": "+c.Reason, c.NotHappened
-	return c.with(ctx, func(h storeurl.Handle) error {
+	return c.with(ctx, e.log, func(h storeurl.Handle) error {
 		err := c.intervene(ctx, h, k, i)
 		result := "decided"
 		if err != nil {

@@ -84,7 +84,7 @@ func (c *sagaStatsCmd) Run(ctx context.Context, e *env) error {
 	if c.Prometheus && e.json {
 		return wrong("--prometheus", "with --json", "must be left out, or --json")
 	}
-	return c.with(ctx, func(h storeurl.Handle) error {
+	return c.with(ctx, e.log, func(h storeurl.Handle) error {
 		s, err := saga.ReadStats(ctx, h, string(c.Name))
 		switch {
 		case err != nil:

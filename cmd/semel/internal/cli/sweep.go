@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -14,7 +13,7 @@ import (
 )
 
 type sweepCmd struct {
-	Store       string          `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store: sqlite:PATH, postgres://USER@HOST/DATABASE, redis://HOST:PORT/0 or dynamodb://TABLE?region=REGION (default ${default})."`
+	storeFlag
 	Once        bool            `name:"once" help:"Make one pass and end."`
 	Every       config.Duration `name:"every" placeholder:"TIME" default:"1m" help:"Pause between two passes (default ${default})."`
 	Retention   config.Duration `name:"retention" placeholder:"TIME" default:"1d" help:"How long a recovered record is kept (default ${default}). Use the same as semel proxy."`
@@ -42,19 +41,14 @@ type swept struct {
 	Error    string `json:"error,omitempty"`
 }
 
-func (c *sweepCmd) Run(ctx context.Context, e *env) (err error) {
+func (c *sweepCmd) Run(ctx context.Context, e *env) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	u, err := storeurl.Parse(c.Store, "--store")
-	if err != nil {
-		return err
-	}
-	h, err := u.OpenExisting(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, h.Close()) }()
+	return c.with(ctx, e.log, func(h storeurl.Handle) error { return c.sweep(ctx, e, h) })
+}
+
+func (c *sweepCmd) sweep(ctx context.Context, e *env, h storeurl.Handle) error {
 	progress := newSweepProgress(e)
 	o := &sweep.Options{
 		Every: time.Duration(c.Every), Retention: time.Duration(c.Retention), MaxAttempts: c.MaxAttempts, StoreTimeout: time.Duration(c.Timeout),

@@ -41,6 +41,8 @@ type Config struct {
 	AuthorizeURL     *url.URL // nil: no hook
 	AuthorizeTimeout time.Duration
 	SecretFile       string
+	EncryptionKeys   string // a file; empty: nothing is encrypted
+	RequireEncrypted bool
 
 	FingerprintHeaders []string // nil: the usual ones
 	ReplayHeaders      []string // besides the usual ones

@@ -6,12 +6,14 @@ import "reflect"
 // Options are the options of the command line and of the top level of the file.
 // An option has the same name in both. Nil: not set.
 type Options struct {
-	Listen         *string `yaml:"listen" name:"listen" placeholder:"ADDR" group:"Where" help:"Address that clients connect to (default 127.0.0.1:8080), or unix:PATH for a Unix socket."`
-	AdminListen    *string `yaml:"admin-listen" name:"admin-listen" placeholder:"ADDR" group:"Where" help:"Address of /healthz, /readyz and /metrics (default: none). Keep it private."`
-	Upstream       *string `yaml:"upstream" name:"upstream" placeholder:"URL" group:"Where" help:"The one service that requests go to, such as http://127.0.0.1:3000. Required."`
-	HostHeader     *string `yaml:"host-header" name:"host-header" placeholder:"WHICH" group:"Where" help:"The Host that the upstream sees: upstream (its own, the default) or client (as the client sent it). X-Forwarded-Host has the client's."`
-	TrustForwarded *bool   `yaml:"trust-forwarded" name:"trust-forwarded" negatable:"" group:"Where" help:"Pass on the X-Forwarded-For, -Host and -Proto that come in: only behind a proxy that sets them. By default they are replaced."`
-	Store          *string `yaml:"store" name:"store" placeholder:"URL" group:"Where" help:"Where the records are kept: sqlite:PATH (default sqlite:semel.db), postgres://USER@HOST/DATABASE, redis://HOST:PORT/0, dynamodb://TABLE?region=REGION or memory: (lost with the process; only for one replica and trials)."`
+	Listen           *string `yaml:"listen" name:"listen" placeholder:"ADDR" group:"Where" help:"Address that clients connect to (default 127.0.0.1:8080), or unix:PATH for a Unix socket."`
+	AdminListen      *string `yaml:"admin-listen" name:"admin-listen" placeholder:"ADDR" group:"Where" help:"Address of /healthz, /readyz and /metrics (default: none). Keep it private."`
+	Upstream         *string `yaml:"upstream" name:"upstream" placeholder:"URL" group:"Where" help:"The one service that requests go to, such as http://127.0.0.1:3000. Required."`
+	HostHeader       *string `yaml:"host-header" name:"host-header" placeholder:"WHICH" group:"Where" help:"The Host that the upstream sees: upstream (its own, the default) or client (as the client sent it). X-Forwarded-Host has the client's."`
+	TrustForwarded   *bool   `yaml:"trust-forwarded" name:"trust-forwarded" negatable:"" group:"Where" help:"Pass on the X-Forwarded-For, -Host and -Proto that come in: only behind a proxy that sets them. By default they are replaced."`
+	Store            *string `yaml:"store" name:"store" placeholder:"URL" group:"Where" help:"Where the records are kept: sqlite:PATH (default sqlite:semel.db), postgres://USER@HOST/DATABASE, redis://HOST:PORT/0, dynamodb://TABLE?region=REGION or memory: (lost with the process; only for one replica and trials)."`
+	EncryptionKeys   *string `yaml:"encryption-keys" name:"encryption-keys" placeholder:"FILE" group:"Where" help:"Keys that encrypt what the store keeps of requests and answers, one 'id key' a line, the key 32 bytes in base64 (openssl rand -base64 32). The first one encrypts, all decrypt (default: nothing is encrypted). Read again when it changes; see docs/data-protection.md."`
+	RequireEncrypted *bool   `yaml:"require-encrypted" name:"require-encrypted" negatable:"" group:"Where" help:"Refuse records in clear text: when none from before encryption-keys is left. By default they are read."`
 
 	Scope       *string   `yaml:"scope" name:"scope" placeholder:"RULE" group:"Whose keys" help:"Whose keys are whose: single, header:NAME, jwt:CLAIM or jwt-unverified:CLAIM; see above. Required."`
 	JWKS        *string   `yaml:"jwks" name:"jwks" placeholder:"URL|FILE" group:"Whose keys" help:"For jwt:CLAIM, the key set that tokens are verified with. Read again every 10 minutes, a file every 10 seconds."`

@@ -60,7 +60,7 @@ func (r *resolver) config(o *Options) *Config {
 		Listen: or(o.Listen, "127.0.0.1:8080"), AdminListen: or(o.AdminListen, ""), Store: or(o.Store, "sqlite:semel.db"),
 		TrustForwarded: or(o.TrustForwarded, false),
 		Scope:          or(o.Scope, ""), JWKS: or(o.JWKS, ""), JWTIssuer: or(o.JWTIssuer, ""), JWTAudience: or(o.JWTAudience, ""),
-		KeyHeaders: or(o.KeyHeaders, []string{"Idempotency-Key"}), SecretFile: or(o.SecretFile, ""),
+		KeyHeaders: or(o.KeyHeaders, []string{"Idempotency-Key"}), SecretFile: or(o.SecretFile, ""), EncryptionKeys: or(o.EncryptionKeys, ""), RequireEncrypted: or(o.RequireEncrypted, false),
 		MaxAttempts: or(o.MaxAttempts, 0), MaxBody: int64(or(o.MaxBody, 10<<20)), MaxOutcome: int(or(o.MaxOutcome, 1<<20)),
 		Lease:            r.span("lease", o.Lease, 30*time.Second, 100*time.Millisecond, time.Hour),
 		StoreTimeout:     r.span("store-timeout", o.StoreTimeout, 5*time.Second, 10*time.Millisecond, 10*time.Minute),
@@ -76,6 +76,9 @@ func (r *resolver) config(o *Options) *Config {
 	}
 	if o.Upstream == nil {
 		r.bad("upstream", "", "is required: the service that requests go to, such as http://127.0.0.1:3000")
+	}
+	if c.RequireEncrypted && c.EncryptionKeys == "" {
+		r.bad("require-encrypted", "", "needs encryption-keys")
 	}
 	if c.Upstream != nil && (c.Upstream.RawQuery != "" || c.Upstream.User != nil) {
 		r.bad("upstream", "", "must have no query and no user name")

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/semel-go/semel/outbox"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore"
 	"github.com/semel-go/semel/store/pgstore/pgoutbox"
 	"github.com/semel-go/semel/store/sqlitestore"
@@ -21,10 +22,10 @@ type Outbox interface {
 // OutboxOf opens the outbox of a store. Listen is for a publisher: its outbox waits for
 // notifications of PostgreSQL on a connection of its own.
 func OutboxOf(h Handle, listen bool) (Outbox, error) {
-	switch st := h.(type) {
-	case *pgstore.Store:
+	if st, ok := store.As[*pgstore.Store](h); ok {
 		return pgoutbox.New(st, &pgoutbox.Options{NoListen: !listen})
-	case *sqlitestore.Store:
+	}
+	if st, ok := store.As[*sqlitestore.Store](h); ok {
 		return sqliteoutbox.New(st)
 	}
 	return nil, errors.New("this store has no outbox; there are outboxes in sqlite:PATH and postgres://USER@HOST/DATABASE")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/encrypted"
 	"github.com/semel-go/semel/store/memstore"
 	"github.com/semel-go/semel/store/pgstore"
 	"github.com/semel-go/semel/store/sqlitestore"
@@ -34,6 +35,7 @@ type URL struct {
 	dynamo *dynamoStore
 
 	postgres *postgresStore
+	cipher   *encrypted.Cipher // nil: records are not encrypted
 }
 
 type kind uint8
@@ -141,7 +143,9 @@ func isSecret(name string) bool {
 
 // Open opens the store, and makes it or brings its schema up to date where
 // that is needed. The ctx bounds the opening only.
-func (u URL) Open(ctx context.Context) (Handle, error) {
+func (u URL) Open(ctx context.Context) (Handle, error) { return u.encrypt(u.open(ctx)) }
+
+func (u URL) open(ctx context.Context) (Handle, error) {
 	switch u.kind {
 	case inMemory:
 		return memory{memstore.New(nil)}, nil
@@ -157,6 +161,10 @@ func (u URL) Open(ctx context.Context) (Handle, error) {
 
 // OpenExisting opens a store for an operator: one that is there, as it is.
 func (u URL) OpenExisting(ctx context.Context) (Handle, error) {
+	return u.encrypt(u.openExisting(ctx))
+}
+
+func (u URL) openExisting(ctx context.Context) (Handle, error) {
 	switch u.kind {
 	case inMemory:
 		return nil, &input.Error{Field: u.where, Value: u.String(), Want: "lives inside another process and cannot be opened from here; choose sqlite:PATH, postgres://…, redis://… or dynamodb://…"}

@@ -22,10 +22,12 @@ type commonOptions struct {
 type options struct {
 	commonOptions
 
-	From        string `name:"from" placeholder:"URL" group:"Where" help:"The broker, and what to take from it; see above. Required."`
-	To          string `name:"to" placeholder:"URL" group:"Where" help:"The service that gets each message as a POST, such as http://127.0.0.1:3000/events. Required."`
-	Store       string `name:"store" placeholder:"URL" default:"sqlite:semel.db" group:"Where" help:"Where the records are kept: sqlite:PATH (default ${default}), postgres://USER@HOST/DATABASE, redis://HOST:PORT/0, dynamodb://TABLE?region=REGION or memory: (lost with the process; only for one replica and trials)."`
-	AdminListen string `name:"admin-listen" placeholder:"ADDR" group:"Where" help:"Address of /healthz, /readyz and /metrics, such as 127.0.0.1:9090 (default: none). Keep it private."`
+	From             string `name:"from" placeholder:"URL" group:"Where" help:"The broker, and what to take from it; see above. Required."`
+	To               string `name:"to" placeholder:"URL" group:"Where" help:"The service that gets each message as a POST, such as http://127.0.0.1:3000/events. Required."`
+	Store            string `name:"store" placeholder:"URL" default:"sqlite:semel.db" group:"Where" help:"Where the records are kept: sqlite:PATH (default ${default}), postgres://USER@HOST/DATABASE, redis://HOST:PORT/0, dynamodb://TABLE?region=REGION or memory: (lost with the process; only for one replica and trials)."`
+	Keys             string `name:"encryption-keys" placeholder:"FILE" group:"Where" help:"Keys that encrypt what the store keeps of messages and answers, as for semel proxy (default: nothing is encrypted). Read again when it changes."`
+	RequireEncrypted bool   `name:"require-encrypted" group:"Where" help:"Refuse records in clear text: when none from before --encryption-keys is left."`
+	AdminListen      string `name:"admin-listen" placeholder:"ADDR" group:"Where" help:"Address of /healthz, /readyz and /metrics, such as 127.0.0.1:9090 (default: none). Keep it private."`
 
 	Group      string   `name:"group" placeholder:"NAME" group:"Whose keys" help:"The name that keys are kept under, and the consumer group of Kafka. Two services that get the same messages need two groups (default: the consumer of NATS, the queue of RabbitMQ or SQS, the subscription of Pulsar; required with kafka://)."`
 	Key        []string `name:"key" placeholder:"SOURCE,…" default:"header:idempotency-key,cloudevent" group:"Whose keys" help:"Where a message has its key; the first that finds one decides (default ${default}); see above. A message without a key goes to the dead letters."`

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/textproto"
 	"net/url"
@@ -36,8 +37,8 @@ type planner struct {
 	mistakes
 }
 
-// plan checks all options and reports every mistake.
-func (o *options) plan() (*plan, error) {
+// plan checks all options and reports every mistake. log is for the keys of the store.
+func (o *options) plan(log *slog.Logger) (*plan, error) {
 	p := &planner{options: o}
 	out := &plan{
 		to: tlsfile.Files{Cert: o.ToCert, Key: o.ToKey, CA: o.ToCA}, hooks: tlsfile.Files{Cert: o.HookCert, Key: o.HookKey, CA: o.HookCA},
@@ -49,6 +50,11 @@ func (o *options) plan() (*plan, error) {
 		err = out.store.CheckPark()
 	}
 	p.failed(err)
+	out.store, err = out.store.Encrypted(o.Keys, "--encryption-keys", o.RequireEncrypted, log)
+	p.failed(err)
+	if o.RequireEncrypted && o.Keys == "" {
+		p.bad("require-encrypted", "", "needs --encryption-keys")
+	}
 	out.service = deliver.Options{
 		OnDoubt: o.OnDoubt.Policy, ReconcileWait: p.span("reconcile-wait", o.ReconcileWait, 0, 24*time.Hour),
 		Lease: p.span("lease", o.Lease, 100*time.Millisecond, time.Hour), StoreTimeout: p.span("store-timeout", o.StoreTimeout, 10*time.Millisecond, 10*time.Minute),

@@ -70,6 +70,8 @@ func TestRun_InvalidInput_OneLineExitCode2(t *testing.T) {
 		`semel-deliver: --reconcile-url: "http://a": is asked only about parked messages`:        with("--reconcile-url", "http://a"),
 		`semel-deliver: --admin-listen: "nowhere": write host:port`:                              with("--admin-listen", "nowhere"),
 		`semel-deliver: --secret-file: "none": cannot be read`:                                   with("--secret-file", "none"),
+		`semel-deliver: --encryption-keys: the key file cannot be read: `:                        with("--encryption-keys", "none"),
+		`semel-deliver: --require-encrypted: needs --encryption-keys`:                            with("--require-encrypted"),
 		`semel-deliver: --to-cert: "x": a certificate and its key belong together`:               with("--to-cert", "x"),
 		`semel-deliver: --hook-cert: cannot be used: `:                                           with("--hook-ca", "none"),
 	} {

@@ -17,7 +17,7 @@ import (
 
 // run delivers messages until ctx ends.
 func (o *options) run(ctx context.Context, log *slog.Logger, getenv func(string) string) (err error) {
-	p, err := o.plan()
+	p, err := o.plan(log)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (p *plan) warn(o *options, log *slog.Logger, getenv func(string) string) {
 			log.Warn("messages without a key are sent under a new key each time, so that their duplicates take effect again")
 		}
 	}
-	for _, path := range []string{o.SecretFile, o.ToKey, o.HookKey} {
+	for _, path := range []string{o.SecretFile, o.Keys, o.ToKey, o.HookKey} {
 		if err := program.CheckMode(path); err != nil {
 			log.Warn("a file with secrets is readable for others", "error", err)
 		}

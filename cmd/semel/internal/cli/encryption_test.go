@@ -1,0 +1,80 @@
+//go:build unix
+
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel/cmd/semel/internal/program"
+)
+
+// keyLine is a line of a key file.
+func keyLine(id string) string { return id + " " + strings.Repeat(id[:1], 42) + "A=\n" }
+
+// A proxy with keys stores no answer in clear text. Operators with the keys see it, and
+// without keys they see that it is encrypted.
+func TestProxy_EncryptionKeys_AnswersAreEncrypted(t *testing.T) {
+	t.Parallel()
+	l := newBank(t)
+	path := filepath.Join(t.TempDir(), "semel.db")
+	keys := write(t, "keys", keyLine("old"))
+	args := []string{"--listen", "127.0.0.1:0", "--upstream", l.URL, "--store", "sqlite:" + path, "--scope", "single", "--encryption-keys", keys}
+	p := start(t, args...)
+	first, err := post(t.Context(), wire(t), p.Addr, "/pay", "k", "{}")
+	if err != nil || first.status != 201 || first.body == "" {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	if err := os.WriteFile(keys, []byte(keyLine("new")+keyLine("old")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	show := func(more ...string) string {
+		return command(t, append([]string{"inspect", "get", "k", "--store", "sqlite:" + path, "--show-body"}, more...)...).stdout
+	}
+	eventually(t, time.Minute, "the new key encrypts", func() bool {
+		_, _ = post(t.Context(), wire(t), p.Addr, "/pay", "new"+time.Now().Format("150405.000"), "{}")
+		db, wal := read(t, path), read(t, path+"-wal")
+		return strings.Contains(db+wal, "\x01\x03new")
+	})
+	again, err := post(t.Context(), wire(t), p.Addr, "/pay", "k", "{}")
+	if err != nil || again.body != first.body || !again.replayed() {
+		t.Errorf("the replay is %+v, %v", again, err)
+	}
+	p.kill()
+	if files := read(t, path) + read(t, path+"-wal"); strings.Contains(files, first.body) || !strings.Contains(files, "semel/encrypted") {
+		t.Error("the answer is in the files in clear text")
+	}
+	if out := show("--encryption-keys", keys); !strings.Contains(out, first.body) {
+		t.Errorf("with the keys: %s", out)
+	}
+	if out := show(); strings.Contains(out, first.body) || !strings.Contains(out, "encrypted; --encryption-keys shows it") {
+		t.Errorf("without the keys: %s", out)
+	}
+	other := command(t, "inspect", "get", "k", "--store", "sqlite:"+path, "--encryption-keys", write(t, "keys", keyLine("new")))
+	if other.code != program.ExitFailed || !strings.Contains(other.stderr, `unknown key "old"`) {
+		t.Errorf("without the old key: %+v", other)
+	}
+	if r := command(t, "sweep", "--once", "--store", "sqlite:"+path, "--encryption-keys", keys); r.code != program.ExitOK {
+		t.Errorf("sweep: %+v", r)
+	}
+
+	wrong := write(t, "keys", keyLine("a")+"b secret-key-of-the-shop\n")
+	for _, verb := range [][]string{append([]string{"proxy"}, args[:len(args)-1]...), {"inspect", "get", "k", "--store", "sqlite:" + path, "--encryption-keys"}} {
+		r := command(t, append(verb, wrong)...)
+		if r.code != program.ExitUsage || !strings.Contains(r.stderr, "--encryption-keys: "+wrong+":2: ") || strings.Contains(r.stderr, "secret-key") {
+			t.Errorf("%s with a wrong file: %+v", verb[0], r)
+		}
+	}
+}
+
+func read(t testing.TB, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return string(b)
+}

@@ -1,0 +1,76 @@
+package storeurl_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/cmd/semel/internal/input"
+	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/store"
+)
+
+func TestEncrypted_Store_KeepsWhatItCan(t *testing.T) {
+	dir := t.TempDir()
+	keys := filepath.Join(dir, "keys")
+	if err := os.WriteFile(keys, []byte("a "+strings.Repeat("a", 42)+"A=\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.NewTextHandler(&bytes.Buffer{}, nil))
+	plain := parse(t, "sqlite:"+filepath.Join(dir, "a.db"))
+	k := store.Key{Operation: "op", Tenant: "ann", Value: "k"}
+	use := func(u storeurl.URL, fn func(h storeurl.Handle)) {
+		t.Helper()
+		h, err := u.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fn(h)
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := h.Get(t.Context(), k); err == nil {
+			t.Error("the store is not closed")
+		}
+	}
+	use(plain, func(h storeurl.Handle) {
+		p := store.Proposal{Key: k, State: store.Completed, Owner: store.Owner{1}, Outcome: store.Outcome{Code: 200, Body: []byte("clear")}}
+		if _, err := h.Claim(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for _, require := range []bool{false, true} {
+		u, err := plain.Encrypted(keys, "--encryption-keys", require, log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		use(u, func(h storeurl.Handle) {
+			f, err := h.Get(t.Context(), k)
+			if require != errors.Is(err, store.ErrCorrupt) || !require && string(f.Record.Outcome.Body) != "clear" {
+				t.Errorf("require %v: %q, %v", require, f.Record.Outcome.Body, err)
+			}
+			if _, ok := store.As[store.Lister](h); !ok {
+				t.Error("it cannot list")
+			}
+			box, err := storeurl.OutboxOf(h, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := box.Close(); err != nil {
+				t.Error(err)
+			}
+			if _, err := semel.New(h, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	_, err := plain.Encrypted(filepath.Join(dir, "none"), "--encryption-keys", false, log)
+	if !input.Is(err) || !strings.HasPrefix(err.Error(), "--encryption-keys: the key file cannot be read: ") {
+		t.Errorf("no file: %v", err)
+	}
+}

@@ -1,0 +1,152 @@
+package encrypted
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/semel-go/semel/store"
+)
+
+// Keys are the keys of a Cipher. [KeyFile] reads them from a file. Safe for concurrent
+// use. Each request to a store asks for a key, so answer from memory: a key service is
+// asked once for each key, and not once for each request.
+type Keys interface {
+	// Current returns the key that encrypts, and its ID. The ID has 1 to 255 bytes, and
+	// is stored with each result in the clear. The key has 32 bytes.
+	Current(ctx context.Context) (id string, key []byte, err error)
+	// Key returns the key with an ID, to decrypt. If there is none, the error wraps
+	// [ErrUnknownKey]. Any other error means that it is not known, and that the request
+	// may be sent again later.
+	Key(ctx context.Context, id string) (key []byte, err error)
+}
+
+// ErrUnknownKey says that there is no key with an ID.
+var ErrUnknownKey = errors.New("encrypted: unknown key")
+
+// Codec is the store.Outcome.Codec of an encrypted outcome in a store. No codec of
+// semel.Options.Codecs may have this name.
+const Codec = "semel/encrypted"
+
+// Cipher encrypts results and decrypts them. A nil Cipher changes nothing. Safe for
+// concurrent use; do not change its fields after the first use.
+type Cipher struct {
+	// Keys must not be nil.
+	Keys Keys
+	// RequireEncrypted refuses results that are not encrypted, with an error that wraps
+	// store.ErrCorrupt. By default they are read, because they may be from the time
+	// before encryption was turned on.
+	RequireEncrypted bool
+}
+
+// place is where a ciphertext belongs. It is the additional data of the encryption, so
+// that a ciphertext is refused in any other place.
+type place struct {
+	kind byte
+	key  store.Key
+	name string // tells places of one kind and key apart
+}
+
+const (
+	outcomePlace byte = 1 + iota // name: the owner of the claim, and the state
+	stepPlace                    // name: the step's
+	textPlace                    // the text of an error
+)
+
+// outcomeOf is the place of a record's outcome. The owner is new for each claim, so that
+// an outcome of an earlier claim of the key is refused.
+func outcomeOf(k store.Key, owner store.Owner, state store.State) place {
+	return place{outcomePlace, k, string(owner[:]) + string([]byte{byte(state)})}
+}
+
+// data is the additional data for a ciphertext with the given header.
+func (p place) data(header []byte) []byte {
+	b := append(make([]byte, 0, 128), p.kind)
+	for _, field := range [...]string{string(header), p.key.Operation, p.key.Tenant, p.key.Value, p.name} {
+		b = append(binary.AppendUvarint(b, uint64(len(field))), field...)
+	}
+	return b
+}
+
+const (
+	format   = 1 // the first byte of a ciphertext; the length of the key's ID and the ID follow
+	keyBytes = 32
+	maxID    = 255
+)
+
+// current returns the key that encrypts, and its ID.
+func (c *Cipher) current(ctx context.Context) (id string, key []byte, err error) {
+	if id, key, err = c.Keys.Current(ctx); err == nil && (id == "" || len(id) > maxID) {
+		err = fmt.Errorf("its ID has %d bytes; it must have 1 to %d", len(id), maxID)
+	}
+	if err != nil { // results under keys in memory can still be read
+		return "", nil, store.WithExtent(fmt.Errorf("encrypted: there is no key to encrypt with: %w", err), store.ExtentPart)
+	}
+	return id, key, nil
+}
+
+// seal encrypts a text for a place.
+func (c *Cipher) seal(ctx context.Context, p place, plain []byte) ([]byte, error) {
+	id, key, err := c.current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	aead, err := newAEAD(id, key)
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, 0, 2+len(id)+len(plain)+aead.Overhead())
+	b = append(append(b, format, byte(len(id))), id...)
+	return aead.Seal(b, nil, plain, p.data(b)), nil
+}
+
+// open decrypts the ciphertext of a place.
+func (c *Cipher) open(ctx context.Context, p place, b []byte) ([]byte, error) {
+	if len(b) < 2 || b[0] != format || len(b) < 2+int(b[1]) {
+		return nil, refused(p, "its %d bytes are no ciphertext of this version; a newer one may have written it", len(b))
+	}
+	header := b[:2+int(b[1])]
+	id := string(header[2:])
+	key, err := c.Keys.Key(ctx, id)
+	switch {
+	case errors.Is(err, ErrUnknownKey):
+		return nil, refused(p, "%w", err)
+	case err != nil:
+		return nil, store.WithExtent(fmt.Errorf("encrypted: the key %q, with which the record of key %s is encrypted, cannot be had: %w", id, p.key.Short(), err), store.ExtentPart)
+	}
+	aead, err := newAEAD(id, key)
+	if err != nil {
+		return nil, refused(p, "%w", err)
+	}
+	plain, err := aead.Open(nil, nil, b[len(header):], p.data(header))
+	if err != nil {
+		return nil, refused(p, "it was changed, or moved here from another record, or it was encrypted with another key that also had the ID %q", id)
+	}
+	return plain, nil
+}
+
+func newAEAD(id string, key []byte) (cipher.AEAD, error) {
+	if len(key) != keyBytes {
+		return nil, fmt.Errorf("encrypted: the key %q has %d bytes; it must have %d", id, len(key), keyBytes)
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}
+
+// refused is the error of a record that counts as existing, and cannot be decrypted.
+func refused(p place, why string, args ...any) error {
+	what := "the result"
+	switch p.kind {
+	case stepPlace:
+		what = fmt.Sprintf("the step %q", p.name)
+	case textPlace:
+		what = "the error text"
+	}
+	return fmt.Errorf("%w: %s of key %s: %w", store.ErrCorrupt, what, p.key.Short(), fmt.Errorf(why, args...))
+}

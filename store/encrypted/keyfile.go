@@ -1,0 +1,160 @@
+package encrypted
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+// KeyFile is a file of keys. Each line has an ID, spaces, and a key of 32 bytes in
+// base64. The first key encrypts; all decrypt. Blank lines and lines that begin with #
+// are skipped. To make a line:
+//
+//	echo "2026-11 $(openssl rand -base64 32)"
+//
+// The file is read again when it has changed: a use looks at it if the last look is a
+// second ago, or if the key is not known. Make it with [ReadKeyFile]. Safe for concurrent use.
+type KeyFile struct {
+	path string
+	warn func(error)
+
+	mu      sync.Mutex
+	looked  time.Time
+	version fileVersion
+	current string // an ID
+	keys    map[string][]byte
+}
+
+var _ Keys = (*KeyFile)(nil)
+
+// fileVersion tells one content of a file from another.
+type fileVersion struct {
+	modified time.Time
+	size     int64
+}
+
+const (
+	lookEvery   = time.Second
+	maxKeyFile  = 64 << 10 // bytes
+	maxKeyIDLen = 64       // bytes, in a file
+)
+
+// ReadKeyFile reads a file of keys. Its error names the file, the line and what is wrong,
+// and no part of the line. warn gets the error of a file that has changed and cannot be
+// used; the last keys stay in use then. It must not block, nor use the KeyFile. Nil: the
+// error is dropped.
+func ReadKeyFile(path string, warn func(error)) (*KeyFile, error) {
+	f := &KeyFile{path: path, warn: warn, looked: time.Now()}
+	f.version = f.look()
+	if err := f.read(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Current implements Keys.
+func (f *KeyFile) Current(context.Context) (id string, key []byte, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refresh()
+	return f.current, f.keys[f.current], nil
+}
+
+// Key implements Keys.
+func (f *KeyFile) Key(_ context.Context, id string) ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refresh()
+	key, ok := f.keys[id]
+	if !ok { // another process may have got the key a moment before
+		f.looked = time.Time{}
+		f.refresh()
+		key, ok = f.keys[id]
+	}
+	if !ok {
+		return nil, fmt.Errorf("%w %q: it is not in %s; put its line there, below the first one", ErrUnknownKey, id, f.path)
+	}
+	return key, nil
+}
+
+// refresh reads the file again if it has changed. The caller holds mu.
+func (f *KeyFile) refresh() {
+	now := time.Now()
+	if now.Sub(f.looked) < lookEvery {
+		return
+	}
+	f.looked = now
+	version := f.look()
+	if version == f.version {
+		return
+	}
+	f.version = version
+	if err := f.read(); err != nil && f.warn != nil {
+		f.warn(fmt.Errorf("%w; the last keys stay in use", err))
+	}
+}
+
+func (f *KeyFile) look() fileVersion {
+	info, err := os.Stat(f.path)
+	if err != nil {
+		return fileVersion{}
+	}
+	return fileVersion{info.ModTime(), info.Size()}
+}
+
+// read reads the file and replaces the keys.
+func (f *KeyFile) read() error {
+	file, err := os.Open(f.path)
+	if err != nil {
+		return fmt.Errorf("encrypted: the key file cannot be read: %w", err)
+	}
+	defer func() { _ = file.Close() }() // nothing was written
+	content, err := io.ReadAll(io.LimitReader(file, maxKeyFile+1))
+	if err != nil {
+		return fmt.Errorf("encrypted: the key file cannot be read: %w", err)
+	}
+	if len(content) > maxKeyFile {
+		return fmt.Errorf("encrypted: %s has more than %d bytes; is it a key file?", f.path, maxKeyFile)
+	}
+	current, keys, lines := "", map[string][]byte{}, map[string]int{}
+	n := 0
+	for line := range bytes.Lines(content) {
+		n++
+		fields := bytes.Fields(line)
+		if len(fields) == 0 || fields[0][0] == '#' {
+			continue
+		}
+		bad := func(why string, args ...any) error { // never with a part of the line, which may be the key
+			return fmt.Errorf("encrypted: %s:%d: %s", f.path, n, fmt.Sprintf(why, args...))
+		}
+		if len(fields) != 2 {
+			return bad("has %d words separated by spaces; it must have two: an ID and a key in base64", len(fields))
+		}
+		id := string(fields[0])
+		key, err := base64.StdEncoding.DecodeString(string(fields[1]))
+		switch {
+		case err != nil:
+			return bad("the second word is not base64; make a key with: openssl rand -base64 %d", keyBytes)
+		case len(key) != keyBytes:
+			return bad("the key has %d bytes; it must have %d; make one with: openssl rand -base64 %d", len(key), keyBytes, keyBytes)
+		case len(id) > maxKeyIDLen:
+			return bad("the ID has %d bytes; at most %d are allowed", len(id), maxKeyIDLen)
+		case lines[id] > 0:
+			return bad("the ID is that of line %d; each key needs an ID of its own", lines[id])
+		}
+		if current == "" {
+			current = id
+		}
+		keys[id], lines[id] = key, n
+	}
+	if current == "" {
+		return fmt.Errorf("encrypted: %s has no key; write an ID and a key in base64 in a line: openssl rand -base64 %d", f.path, keyBytes)
+	}
+	f.current, f.keys = current, keys
+	return nil
+}

@@ -1,0 +1,115 @@
+package encrypted_test
+
+import (
+	"encoding/base64"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/semel-go/semel/store/encrypted"
+)
+
+// line is the line of a key in a file.
+func line(id string) string { return id + " " + base64.StdEncoding.EncodeToString(keyOf(id)) + "\n" }
+
+func write(t testing.TB, path, content string) string {
+	t.Helper()
+	if path == "" {
+		path = filepath.Join(t.TempDir(), "keys")
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestReadKeyFile_FirstKey_IsCurrent(t *testing.T) {
+	f, err := encrypted.ReadKeyFile(write(t, "", "# rotated in November\n"+line("new")+"\n\t "+line("old")), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, key, err := f.Current(t.Context())
+	if err != nil || id != "new" || string(key) != string(keyOf("new")) {
+		t.Errorf("current: %q %x, %v", id, key, err)
+	}
+	if key, err := f.Key(t.Context(), "old"); err != nil || string(key) != string(keyOf("old")) {
+		t.Errorf("old: %x, %v", key, err)
+	}
+	if _, err := f.Key(t.Context(), "2026-10"); !errors.Is(err, encrypted.ErrUnknownKey) || !strings.Contains(err.Error(), `"2026-10"`) || !strings.Contains(err.Error(), "keys;") {
+		t.Errorf("unknown: %v", err)
+	}
+}
+
+func TestReadKeyFile_Unfit_ErrorNamesLineAndNoKey(t *testing.T) {
+	secret := base64.StdEncoding.EncodeToString(keyOf("s"))
+	for content, want := range map[string]string{
+		"":                                     "has no key",
+		"# only a comment\n":                   "has no key",
+		line("a") + secret + "\n":              "keys:2: has 1 words",
+		secret + " a b\n":                      "keys:1: has 3 words",
+		"a " + secret[:43] + "!\n":             "keys:1: the second word is not base64",
+		"\na " + secret[:24] + "\n":            "keys:2: the key has 18 bytes; it must have 32",
+		line("a") + line("b") + line("a"):      "keys:3: the ID is that of line 1",
+		strings.Repeat("a", 65) + " " + secret: "keys:1: the ID has 65 bytes",
+		strings.Repeat("# comment\n", 10_000):  "has more than 65536 bytes",
+		secret + " 2026-11\n":                  "keys:1: the second word is not base64",
+	} {
+		_, err := encrypted.ReadKeyFile(write(t, "", content), nil)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), secret[:10]) {
+			t.Errorf("%.40q: %v, want %q", content, err, want)
+		}
+	}
+	if _, err := encrypted.ReadKeyFile(filepath.Join(t.TempDir(), "none"), nil); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "none") {
+		t.Errorf("no file: %v", err)
+	}
+}
+
+func TestKeyFile_Changed_IsReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := write(t, "", line("old"))
+		var warned []error
+		f, err := encrypted.ReadKeyFile(path, func(err error) { warned = append(warned, err) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		current := func() string {
+			id, _, err := f.Current(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return id
+		}
+		write(t, path, line("newer")+line("old"))
+		if got := current(); got != "old" {
+			t.Errorf("within a second it uses %q", got)
+		}
+		time.Sleep(time.Second)
+		if got := current(); got != "newer" || len(warned) > 0 {
+			t.Errorf("it uses %q, warned %v", got, warned)
+		}
+		write(t, path, "newest "+strings.Repeat("!", 20)+"\n")
+		time.Sleep(time.Second)
+		if got := current(); got != "newer" || len(warned) != 1 || !strings.Contains(warned[0].Error(), "keys:1: ") || !strings.Contains(warned[0].Error(), "stay in use") {
+			t.Errorf("with a wrong file it uses %q, warned %v", got, warned)
+		}
+		time.Sleep(time.Second)
+		if current(); len(warned) != 1 {
+			t.Errorf("warned %d times of one content", len(warned))
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if got := current(); got != "newer" || len(warned) != 2 {
+			t.Errorf("without a file it uses %q, warned %v", got, warned)
+		}
+		write(t, path, line("newest"))
+		if _, err := f.Key(t.Context(), "newest"); err != nil || len(warned) != 2 {
+			t.Errorf("an ID that is not known: %v, warned %v", err, warned)
+		}
+	})
+}

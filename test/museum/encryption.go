@@ -1,0 +1,119 @@
+package museum
+
+const encryption = "store/encrypted"
+
+// What is encrypted is refused in any place but its own, and what cannot be read counts
+// as existing.
+var encryptions = []Mutant{
+	{
+		Name: "encryption: a ciphertext fits each key", Rule: "encrypted",
+		Dir: encryption, Func: "place.data", Package: encryption, Run: "TestGet_CiphertextOfAnotherPlace_Refused",
+		Old: "p.key.Tenant, p.key.Value, p.name", New: "p.key.Tenant, p.name",
+	},
+	{
+		Name: "encryption: the fields of a place run together", Rule: "encrypted",
+		Dir: encryption, Func: "place.data", Package: encryption, Run: "TestGet_CiphertextOfAnotherPlace_Refused",
+		Old: "binary.AppendUvarint(b, uint64(len(field)))", New: "binary.AppendUvarint(b, 0)[:len(b)]",
+	},
+	{
+		Name: "encryption: a step is accepted as a result", Rule: "encrypted",
+		Dir: encryption, Func: "place.data", Package: encryption, Run: "TestSteps_MadeOfResult_Refused",
+		Old: "append(make([]byte, 0, 128), p.kind)", New: "append(make([]byte, 0, 128), p.kind*0)",
+	},
+	{
+		Name: "encryption: a result of an earlier claim is accepted", Rule: "encrypted",
+		Dir: encryption, Func: "outcomeOf", Package: encryption, Run: "TestGet_ResultOfEarlierClaim_Refused",
+		Old: "string(owner[:])", New: "string(owner[:0])",
+	},
+	{
+		Name: "encryption: a failure can be made a success", Rule: "encrypted",
+		Dir: encryption, Func: "outcomeOf", Package: encryption, Run: "TestGet_AnyByteOfResultChanged_Refused",
+		Old: "[]byte{byte(state)}", New: "[]byte{byte(state) * 0}",
+	},
+	{
+		Name: "encryption: all texts have one nonce", Rule: "encrypted",
+		Dir: encryption, Func: "(*Cipher).seal", Package: encryption, Run: "TestSettle_SameResult_EachNonceIsNew",
+		Old: "return aead.Seal(b, nil, plain, p.data(b)), nil",
+		New: `
+			block, err := aes.NewCipher(key)
+			if err != nil {
+				return nil, err
+			}
+			gcm, err := cipher.NewGCM(block)
+			if err != nil {
+				return nil, err
+			}
+			nonce := make([]byte, gcm.NonceSize())
+			return gcm.Seal(append(b, nonce...), nonce, plain, p.data(b)), nil`,
+	},
+	{
+		Name: "encryption: a record whose key is not known counts as absent", Rule: "rule 11",
+		Dir: encryption, Func: "(*Cipher).open", Package: core, Run: "TestEncryption_Unreadable_ErrorAndNoSecondRun",
+		Old: `
+			case errors.Is(err, ErrUnknownKey):
+				return nil, refused(p, "%w", err)`,
+		New: `
+			case errors.Is(err, ErrUnknownKey):
+				return nil, store.ErrNotFound`,
+	},
+	{
+		Name: "encryption: a result in the clear is accepted although it must be encrypted", Rule: "encrypted",
+		Dir: encryption, Func: "(*Cipher).openStep", Package: encryption, Run: "TestGet_InTheClear_ReadUnlessRefused",
+		Old: "if c.RequireEncrypted {", New: "if c.RequireEncrypted && p.kind == 0 {",
+	},
+	{
+		Name: "encryption: what stands beside a ciphertext may be changed", Rule: "encrypted",
+		Dir: encryption, Func: "(*Cipher).openStep", Package: encryption, Run: "TestSteps_AnyByteOfStepChanged_Refused",
+		Old: "sealed.Failed != s.Failed || ", New: "",
+	},
+	{
+		Name: "encryption: a handler begins whose result cannot be stored", Rule: "rule 9",
+		Dir: encryption, Func: "(*Cipher).proposal", Package: encryption, Run: "TestClaim_NoKey_NotSent",
+		Old: "if p.State == store.Started || p.State == store.Processing {", New: "if p.State.Terminal() {",
+	},
+	{
+		Name: "encryption: a settlement that is sent again is another one", Rule: "rule 4",
+		Dir: encryption, Func: "(*encryptedStore).Settle", Package: core, Run: "TestEncryption_SettlementSentAgain_IsTheSame",
+		Old: "if !errors.Is(lost, store.ErrLeaseLost) || !plain.State.Terminal() {", New: "if errors.Is(lost, store.ErrLeaseLost) || lost == nil || !plain.State.Terminal() {",
+	},
+	{
+		Name: "encryption: a settlement that is sent again in a transaction is another one", Rule: "rule 4",
+		Dir: encryption, Func: "(*encryptedTx).Settle", Package: lite, Run: "TestConformance_Encrypted",
+		Old: "t.lease, t.plain, t.sealed = l, s, sealed", New: "t.sealed = sealed",
+	},
+	{
+		Name: "encryption: a step that is sent again is another one", Rule: "steps",
+		Dir: encryption, Func: "journal.RecordStep", Package: encryption, Run: "TestConforms",
+		Old: "if steps[i].Equal(&plain) {", New: "if steps[i].Equal(&s) {",
+	},
+	{
+		Name: "encryption: the error of a key file shows the line", Rule: "encrypted",
+		Dir: encryption, Func: "(*KeyFile).read", Package: encryption, Run: "TestReadKeyFile_Unfit_ErrorNamesLineAndNoKey",
+		Old: `"encrypted: %s:%d: %s", f.path, n, fmt.Sprintf(why, args...)`, New: `"encrypted: %s:%d: %s: %s", f.path, n, fmt.Sprintf(why, args...), line`,
+	},
+	{
+		Name: "encryption: a transaction is in the clear", Rule: "encrypted",
+		Dir: core, Func: "(*Guard).runIn", Package: core, Run: "TestRunIn_Encryption_RecordIsEncrypted",
+		Old: "tx = g.options.Encryption.Tx(tx)", New: "",
+	},
+	{
+		Name: "encryption: a batch whose records are inserted first is in the clear", Rule: "encrypted",
+		Dir: core, Func: "(*driverTxCall).Inserted", Package: core, Run: "TestRunIn_Encryption_RecordIsEncrypted",
+		Old: "t.tx = t.guard.options.Encryption.Tx(tx)", New: "t.tx = tx",
+	},
+	{
+		Name: "encryption: an outage of the key service repeats effects", Rule: "rule 11",
+		Dir: core, Func: "(*pendingCall).admit", Package: core, Run: "TestEncryption_KeyServiceDown_NoUnprotectedRun",
+		Old: "c.answered = c.answered || f.Record.Key == c.key", New: "",
+	},
+	{
+		Name: "encryption: a Guard without keys returns the ciphertext", Rule: "encrypted",
+		Dir: core, Func: "(*pendingCall).answer", Package: core, Run: "TestEncryption_Unreadable_ErrorAndNoSecondRun",
+		Old: "d.Action == store.Replay || d.Action == store.ReplayFailure", New: "d.Action == store.ReplayFailure",
+	},
+	{
+		Name: "encryption: the note of a failed attempt is in the clear", Rule: "encrypted",
+		Dir: postgres, Func: "NewAtomic", Package: postgres, Run: "TestAtomic_Encryption_NothingInTheClear",
+		Old: "o.Encryption.Store(notes)", New: "notes",
+	},
+}
