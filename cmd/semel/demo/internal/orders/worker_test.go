@@ -44,17 +44,33 @@ func play(t *testing.T, semel bool, plan []Order) (Findings, []*State) {
 		go func() { ended <- Serve(ctx, &w) }()
 	}
 	answers := until(t, app, len(plan))
-	cancel()
 	var states []*State
+	var tails []*journal.Tail[Entry]
 	for _, path := range paths {
+		s := NewState()
+		tail := journal.NewTail(path, s.Apply)
+		for s.Boots == 0 { // the other worker may have done all before this one works
+			select {
+			case err := <-ended:
+				t.Fatalf("a worker ended at once: %v", err)
+			case <-time.After(time.Millisecond):
+			}
+			if err := tail.Update(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		states, tails = append(states, s), append(tails, tail)
+	}
+	cancel()
+	for range paths {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		s := NewState()
-		if err := journal.NewTail(path, s.Apply).Update(); err != nil {
+	}
+	for _, tail := range tails {
+		if err := tail.Update(); err != nil {
 			t.Error(err)
 		}
-		states = append(states, s)
 	}
 	b, err := shop.Books(t.Context())
 	if err != nil {
