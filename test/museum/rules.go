@@ -34,6 +34,7 @@ var rules = map[string]string{
 	"doubt":      "only NoEffect and Final say that there is no effect",
 	"console":    "the console decides for named operators, about what they have seen, and shows no more than it may",
 	"listed":     "each record in doubt is in the list of them, and no other is",
+	"limits":     "a tenant that is over its limits takes nothing from others",
 	"scope":      "equal keys of two scopes never meet",
 	"atomic":     "the record and the handler's writes commit together or not at all",
 	"durable":    "an acknowledged change is on disk",

@@ -4,6 +4,16 @@ package museum
 // two effects of one request, nor take for an answer what is none.
 var sidecars = []Mutant{
 	{
+		Name: "a tenant that is over its limit is refused as fast as it sends", Rule: "limits",
+		Dir: sidecar, Func: "(*Proxy).refuse", Package: sidecar, Run: "TestLimits_TenantRefused",
+		Old: "p.pause(r.Context())", New: "",
+	},
+	{
+		Name: "refused requests take the places of other tenants", Rule: "limits",
+		Dir: sidecar, Func: "(*Proxy).pause", Package: sidecar, Run: "TestLimits_TenantRefused",
+		Old: "limit.FromContext(ctx).End()", New: "_ = limit.FromContext(ctx)",
+	},
+	{
 		Name: "that no answer came is kept as the answer", Rule: "doubt",
 		Dir: upstream, Func: "(*Upstream).onFailure", Package: sidecar, Run: "TestKeep5xx_NoAnswer_StaysInDoubt",
 		Old: "level := slog.LevelWarn",

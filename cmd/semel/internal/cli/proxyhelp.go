@@ -37,7 +37,7 @@ The answer to a request with a key is held until it is stored. If it is larger t
 
 LIMITS
 
-Each tenant may have --tenant-requests in flight and --tenant-keys in a minute, may hold --tenant-spool bytes of bodies, and may send and get --tenant-bytes bytes of bodies and answers in a minute; beyond that it is answered 429 tenant_limit. --max-requests, --max-keys and --max-spool bound all tenants together: 503 overloaded. Both answers have a Retry-After, and nothing was done. /metrics counts each (semel_limit_tenant_requests_refused_total and so on). Requests without a key are of no known tenant: --max-requests bounds them, apart from those with a key; so it bounds WebSockets, too.
+Each tenant may have --tenant-requests in flight and --tenant-keys in a minute, may hold --tenant-spool bytes of bodies, and may send and get --tenant-bytes bytes of bodies and answers in a minute; beyond that it is answered 429 tenant_limit. --max-requests, --max-keys and --max-spool bound all tenants together: 503 overloaded. Both answers have a Retry-After, and nothing was done. The 429 is sent after --refusal-pause. /metrics counts each (semel_limit_tenant_requests_refused_total and so on). Requests without a key are of no known tenant: --max-requests bounds them, apart from those with a key; so it bounds WebSockets, too.
 
 A body that --key-from reads is parsed without being held as a whole; bodies over 64 KiB are parsed 16 MiB at a time. Bodies over 64 KiB are in temporary files (TMPDIR; without one, beside the SQLite file).
 

@@ -34,6 +34,7 @@ type Config struct {
 	BodyTimeout  time.Duration // 0: none
 	SweepEvery   time.Duration // 0: never
 	UpstreamIdle time.Duration
+	RefusalPause time.Duration // before the refusal of a tenant; 0: none
 
 	ReconcileURL     *url.URL      // nil: no hook
 	ReconcileEvery   time.Duration // 0: never by itself

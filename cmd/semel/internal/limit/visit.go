@@ -14,6 +14,7 @@ type Visit struct {
 	count   *atomic.Int64
 	account *account // nil: the request belongs to no tenant
 	spooled int64
+	ended   bool
 }
 
 type visitKey struct{}
@@ -113,11 +114,12 @@ func (v *Visit) Keep(n int64) {
 	}
 }
 
-// End gives back the place and the bytes. Call it once.
+// End gives back the place and the bytes. A second call does nothing.
 func (v *Visit) End() {
-	if v == nil {
+	if v == nil || v.ended {
 		return
 	}
+	v.ended = true
 	l := v.limiter
 	v.Keep(v.spooled)
 	v.count.Add(-1)

@@ -125,6 +125,9 @@ func (b *backend) count() int {
 func play(t *testing.T, answer http.HandlerFunc, doc string) *stage {
 	t.Helper()
 	s := &stage{t: t, backend: newBackend(t, answer), store: &flaky{Store: memstore.New(nil)}, log: &logged{}}
+	if !strings.Contains(doc, "refusal-pause") {
+		doc = "refusal-pause: 0s\n" + doc
+	}
 	file, err := config.Parse("test.yaml", []byte("upstream: "+s.backend.URL+"\n"+doc))
 	if err != nil {
 		t.Fatal(err)

@@ -1,11 +1,14 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/semel-go/semel/cmd/semel/internal/hook"
+	"github.com/semel-go/semel/cmd/semel/internal/limit"
 	"github.com/semel-go/semel/cmd/semel/internal/problem"
 	"github.com/semel-go/semel/semelhttp"
 )
@@ -13,8 +16,11 @@ import (
 // refuse writes a refusal of package semelhttp. If the authorize hook denied a
 // replay, the client gets the status of the hook.
 func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, why semelhttp.Problem) {
-	if p, ok := limited(why.Err); ok {
-		why = p
+	if l, ok := limited(why.Err); ok {
+		why = l
+		if why.Code == problem.TenantLimit.Code {
+			p.pause(r.Context())
+		}
 	}
 	switch why.Code {
 	case semelhttp.CodeTenantMissing:
@@ -36,6 +42,23 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, why semelhttp.Pro
 	}
 	p.Log.Log(r.Context(), level, "refused", "code", why.Code, "status", why.Status, "method", r.Method, "error", why.Err)
 	problem.Write(w, why)
+}
+
+// pause delays the refusal of a tenant that is over a limit. A client that ignores
+// Retry-After sends its next request when it has the answer to this one, so the pause
+// leaves the processor to others. The request costs no more than its connection, and
+// others may have its place.
+func (p *Proxy) pause(ctx context.Context) {
+	if p.Config.RefusalPause == 0 {
+		return
+	}
+	limit.FromContext(ctx).End()
+	t := time.NewTimer(p.Config.RefusalPause)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
 }
 
 func (p *Proxy) denied(w http.ResponseWriter, why *semelhttp.Problem) {
