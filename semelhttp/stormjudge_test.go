@@ -189,7 +189,7 @@ func (s *storm) judgeKey(key string, runs []*stormRun, answers []*stormAnswer) {
 	if formOfName(key).policy == semel.Park && effects > 1 {
 		s.fail("%s had %d effects", key, effects)
 	}
-	if len(runs) == 0 || !onePayload {
+	if bound == "" || !onePayload {
 		return // judgeAnswer has compared each answer with its run
 	}
 	for _, a := range answers {
