@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// The interfaces below, Journal and Timers are optional. semel.New asks a store once for
-// Journal, Lister and Waiter, package saga for Timers, and the commands for the others. A store that wraps another has a
-// method Unwrap() Store; see [As].
+// The interfaces below, Journal, Timers, Eraser and Scrubber are optional. semel.New asks a
+// store once for Journal, Lister and Waiter, package saga for Timers, package erase for
+// Eraser, and the commands for the others. A store that wraps another has a method
+// Unwrap() Store; see [As].
 
 // Lister is a store that can list records, for operators and reconcilers.
 type Lister interface {

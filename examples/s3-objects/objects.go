@@ -17,7 +17,10 @@ import (
 	"github.com/semel-go/semel/store/dynamostore"
 )
 
-var _ dynamostore.Objects = s3Objects{}
+var _ interface {
+	dynamostore.Objects
+	dynamostore.ObjectDeleter
+} = s3Objects{}
 
 type s3Objects struct {
 	client *s3.Client
@@ -42,4 +45,10 @@ func (o s3Objects) Get(ctx context.Context, name string) ([]byte, error) {
 	}
 	body, err := io.ReadAll(out.Body)
 	return body, errors.Join(err, out.Body.Close())
+}
+
+// Delete implements dynamostore.ObjectDeleter, for a bucket that keeps no versions.
+func (o s3Objects) Delete(ctx context.Context, name string) error {
+	_, err := o.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &o.bucket, Key: aws.String("semel/" + name)})
+	return err
 }

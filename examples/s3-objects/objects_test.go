@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -58,8 +59,10 @@ func TestDo_LargeResult_IsReplayedFromS3(t *testing.T) {
 	if err != nil || len(objects.Contents) != 1 {
 		t.Fatalf("the bucket has %d objects, error %v; want one", len(objects.Contents), err)
 	}
-	if _, err := bucket.client.DeleteObject(t.Context(), &s3.DeleteObjectInput{Bucket: &bucket.bucket, Key: objects.Contents[0].Key}); err != nil {
-		t.Fatal(err)
+	for range 2 { // it is harmless to repeat
+		if err := bucket.Delete(t.Context(), strings.TrimPrefix(*objects.Contents[0].Key, "semel/")); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := call(); !errors.Is(err, semel.ErrNotKept) || ran != 1 {
 		t.Errorf("without the object: error %v after %d runs, want ErrNotKept after one", err, ran)

@@ -25,6 +25,14 @@ type Objects interface {
 	Get(ctx context.Context, name string) ([]byte, error)
 }
 
+// ObjectDeleter is Objects that can delete. [Store.Erase] needs it for records whose
+// outcome is an object.
+type ObjectDeleter interface {
+	// Delete removes the body of name. It is harmless to repeat, and no error if there
+	// is none. If the bucket keeps versions, it must remove all versions of the name.
+	Delete(ctx context.Context, name string) error
+}
+
 // maxInline is the size from which an outcome is an object, if there are Objects. An
 // item with as many steps as it may have still has room for it.
 const maxInline = 32_000
@@ -90,12 +98,10 @@ func (s *Store) packSettled(ctx context.Context, r *store.Record) ([]byte, error
 // fetchOutcome replaces the tombstone of an outcome that is an object by the outcome. The
 // tombstone stays if the object is missing or damaged, or if there are no Objects.
 func (s *Store) fetchOutcome(ctx context.Context, it item, r *store.Record) error {
-	d := decoder{it: it}
-	value := []byte(d.text(attrOutcome))
-	if s.opt.Objects == nil || len(value) <= sha256.Size || value[0] != packedObject {
-		return d.err
+	sum, ok, err := objectSum(it)
+	if err != nil || !ok || s.opt.Objects == nil {
+		return err
 	}
-	sum := [sha256.Size]byte(value[1:])
 	name := objectName(r.Key, r.Fence, sum)
 	body, err := s.opt.Objects.Get(ctx, name)
 	switch {
@@ -108,6 +114,34 @@ func (s *Store) fetchOutcome(ctx context.Context, it item, r *store.Record) erro
 	}
 	r.Outcome, err = unpackOutcome(body)
 	return err
+}
+
+// objectSum is the checksum of the object that has an item's outcome. ok is false if the
+// outcome is in the item itself.
+func objectSum(it item) (sum [sha256.Size]byte, ok bool, err error) {
+	d := decoder{it: it}
+	value := []byte(d.text(attrOutcome))
+	if len(value) <= sha256.Size || value[0] != packedObject {
+		return sum, false, d.err
+	}
+	return [sha256.Size]byte(value[1:]), true, d.err
+}
+
+// deleteObject deletes the object of a record's outcome, if it has one.
+func (s *Store) deleteObject(ctx context.Context, it item, r *store.Record) error {
+	sum, ok, err := objectSum(it)
+	if err != nil || !ok {
+		return err
+	}
+	name := objectName(r.Key, r.Fence, sum)
+	deleter, can := s.opt.Objects.(ObjectDeleter)
+	if !can {
+		return store.WithExtent(fmt.Errorf("its outcome is the object %s, which this process cannot delete; erase it in a program whose Options.Objects has the method Delete", name), store.ExtentCall)
+	}
+	if err := deleter.Delete(ctx, name); err != nil {
+		return objectsFailed("delete", name, err)
+	}
+	return nil
 }
 
 // sameOutcome reports whether an item has the value that packOutcome made.

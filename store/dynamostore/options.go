@@ -42,9 +42,10 @@ type Options struct {
 	// in S3. Each is written before the record that needs it. If it cannot be written,
 	// the Guard records a tombstone; in a transaction nothing is written. If it is
 	// missing when it is read, or if the store has no Objects, it reads as a tombstone;
-	// if Objects fails, the call is an error and can be made again. The store deletes
-	// no object: have them expire, at the earliest when the record does. Without
-	// Objects an outcome above the 400 KB of an item is a tombstone.
+	// if Objects fails, the call is an error and can be made again. Only Erase deletes
+	// objects, and only of an ObjectDeleter: have the others expire, at the earliest
+	// when the record does. Without Objects an outcome above the 400 KB of an item is a
+	// tombstone.
 	Objects Objects
 
 	inline int              // for tests: maxInline

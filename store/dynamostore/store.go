@@ -30,6 +30,7 @@ var _ interface {
 	store.Lister
 	store.Journal
 	store.Timers
+	store.Eraser
 	store.Waiter
 	store.Migrator
 	store.Checker

@@ -174,22 +174,10 @@ func (w *sweeper) tablePage(ctx context.Context, pos *place, now time.Time) erro
 	return nil
 }
 
-// deleteExpired deletes a record if it is still as it was read. Its fence is kept
-// first, because a claim of the same process may follow at once. A deletion whose
+// deleteExpired deletes a record if it is still as it was read. A deletion whose
 // reply is lost, and which the client sends again, is not counted.
 func (w *sweeper) deleteExpired(ctx context.Context, partition string, fence uint64, was item) error {
-	for {
-		floor := w.s.sweptFence.Load()
-		if floor >= fence || w.s.sweptFence.CompareAndSwap(floor, fence) {
-			break
-		}
-	}
-	e := newExpression()
-	condition := e.allEqual(was, seenAttributes...)
-	_, err := w.s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
-		TableName: &w.s.table, Key: w.s.key(partition), ConditionExpression: &condition,
-		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
-	})
+	err := w.s.deleteRecord(ctx, partition, fence, was)
 	if _, changed := errors.AsType[*types.ConditionalCheckFailedException](err); changed {
 		return nil
 	}
@@ -198,4 +186,66 @@ func (w *sweeper) deleteExpired(ctx context.Context, partition string, fence uin
 		w.left--
 	}
 	return err
+}
+
+// deleteRecord deletes a record on the condition that it is as it was read. Its fence is
+// kept first, because a claim of the same process may follow at once.
+func (s *Store) deleteRecord(ctx context.Context, partition string, fence uint64, was item) error {
+	for {
+		floor := s.sweptFence.Load()
+		if floor >= fence || s.sweptFence.CompareAndSwap(floor, fence) {
+			break
+		}
+	}
+	e := newExpression()
+	condition := e.allEqual(was, seenAttributes...)
+	_, err := s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+		TableName: &s.table, Key: s.key(partition), ConditionExpression: &condition,
+		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
+	})
+	return err
+}
+
+// Erase implements store.Eraser with a consistent GetItem and a conditional DeleteItem. If
+// the outcome is an object, it deletes the object first, and Options.Objects must be an
+// [ObjectDeleter]. A record can be erased when twice Options.MaxSkew has passed since its
+// last claim, because the clock of the next claim must be past its fence; before that the
+// error says when. Backups and point-in-time recovery keep the record.
+func (s *Store) Erase(ctx context.Context, seen store.Seen) error {
+	if err := store.CheckErase(seen); err != nil {
+		return err
+	}
+	return s.explain("erase", s.erase(ctx, &seen))
+}
+
+func (s *Store) erase(ctx context.Context, seen *store.Seen) error {
+	if err := s.checkClock(ctx, store.Processing); err != nil { // the fence depends on the clock, as that of a claim does
+		return err
+	}
+	if safe := uint64(store.Micros(s.clock.deletable(s.clock.read()))); seen.Fence >= safe {
+		return store.WithExtent(fmt.Errorf("the record is too new: a claim after it could get a lower fence; erase it in %v",
+			time.Duration(seen.Fence-safe+1)*time.Microsecond), store.ExtentCall)
+	}
+	it, err := s.read(ctx, seen.Key)
+	if err != nil {
+		return err
+	}
+	r, err := decodeFor(seen.Key, it)
+	switch {
+	case err != nil:
+		return err
+	case r.Seen() != *seen:
+		return store.ErrChanged
+	}
+	if err := s.deleteObject(ctx, it, &r); err != nil {
+		return err
+	}
+	err = s.deleteRecord(ctx, s.partition(seen.Key), seen.Fence, it)
+	if _, refused := errors.AsType[*types.ConditionalCheckFailedException](err); !refused {
+		return err
+	}
+	if _, err := s.read(ctx, seen.Key); err != nil { // the client may have sent it twice
+		return err
+	}
+	return store.ErrChanged
 }

@@ -32,7 +32,7 @@ type Store struct {
 	mu         sync.Mutex
 	records    map[store.Key]*record
 	timers     map[store.Key]store.Timer
-	sweptFence uint64 // the highest fence of the records that a sweep deleted
+	sweptFence uint64 // the highest fence of the records that a sweep or Erase deleted
 }
 
 // record is a record with the steps of its call.
@@ -46,6 +46,7 @@ var _ interface {
 	store.Lister
 	store.Journal
 	store.Timers
+	store.Eraser
 } = (*Store)(nil)
 
 // New makes an empty store.

@@ -56,5 +56,27 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.
 	return res, nil
 }
 
+// Erase implements store.Eraser.
+func (s *Store) Erase(ctx context.Context, seen store.Seen) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := store.CheckErase(seen); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, exists := s.records[seen.Key]
+	switch {
+	case !exists:
+		return store.ErrNotFound
+	case r.Seen() != seen:
+		return store.ErrChanged
+	}
+	s.sweptFence = max(s.sweptFence, r.Fence)
+	delete(s.records, seen.Key)
+	return nil
+}
+
 // sortable is a text that orders keys. The fields of a key hold no zero byte.
 func sortable(k store.Key) string { return k.Operation + "\x00" + k.Tenant + "\x00" + k.Value }

@@ -23,7 +23,10 @@ type Store struct {
 	front  *front // nil: there is none
 }
 
-var _ store.Store = (*Store)(nil)
+var _ interface {
+	store.Store
+	store.Eraser
+} = (*Store)(nil)
 
 // Unwrap returns the cached store.
 func (s *Store) Unwrap() store.Store { return s.st }
@@ -105,6 +108,25 @@ func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (f 
 	}()
 	f, err = s.st.Swap(ctx, seen, p)
 	return f, err
+}
+
+// Erase implements store.Eraser. It removes the key from the cache, and the answer from the
+// front, whatever the store answers, because the record may have been erased. The caches
+// of other processes keep the answer for MaxAge at most. In the front a mark stays,
+// without the answer, until a sweep of the front.
+func (s *Store) Erase(ctx context.Context, seen store.Seen) error {
+	inner, ok := store.As[store.Eraser](s.st)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	shard, hash := s.shardOf(seen.Key)
+	defer func() { // also if the store panics
+		shard.invalidate(hash)
+		if seen.State.Terminal() { // other records are not in the front
+			s.markSwapped(ctx, &seen)
+		}
+	}()
+	return inner.Erase(ctx, seen)
 }
 
 // Renew implements store.Store.

@@ -14,8 +14,8 @@ import (
 	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
-// journal is the part of a Store that keeps the steps of calls, and the timers of
-// records. They are rows of semel_step and semel_timer.
+// journal is the part of a Store that keeps the steps of calls and the timers of records,
+// which are rows of semel_step and semel_timer, and erases them with their records.
 type journal struct{ store *Store }
 
 // RecordStep stores a step of a call in one round trip. It implements store.Journal.
@@ -202,4 +202,57 @@ func (j *journal) DueTimers(ctx context.Context, operation string, within time.D
 		return nil
 	})
 	return due, store.Time(now), pgwire.Explain("read timers", err)
+}
+
+// Erase deletes a record that is as it was seen, with its steps, in one round trip, and in
+// two if it has changed. The bytes stay in the files until Scrub. It implements
+// store.Eraser.
+func (j *journal) Erase(ctx context.Context, seen store.Seen) error {
+	s := j.store
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return pgwire.Explain("erase", err)
+	}
+	if err := store.CheckErase(seen); err != nil {
+		return err
+	}
+	err := s.laneSession.erase(ctx, &seen)
+	if pgwire.Code(err) == pgwire.LockNotAvailable {
+		err = s.waitForLock(ctx, func() error { return s.waitSession.erase(ctx, &seen) })
+	}
+	return pgwire.Explain("erase", err)
+}
+
+func (s *session) erase(ctx context.Context, seen *store.Seen) error {
+	var erased int
+	err := s.retry(func() error {
+		return s.db.QueryRow(ctx, s.sql.Erase, table.ID(seen.Key), int16(seen.State), table.Owner(seen.Owner), table.Fence(seen.Fence),
+			store.Micros(seen.Until), store.Micros(seen.Expires), s.lockTimeout).Scan(&erased)
+	})
+	if err != nil || erased == 1 {
+		return err
+	}
+	if _, err := s.get(ctx, seen.Key); err != nil {
+		return err
+	}
+	return store.ErrChanged
+}
+
+// Scrub rewrites the tables of records, steps and timers (VACUUM FULL), and the
+// planner's statistics of the database, which have samples of their values. Nobody can use
+// a table meanwhile, so that calls wait or fail. It needs free space for a copy of the
+// largest. Old bytes stay in the write-ahead log, its archive and backups.
+//
+// ErrBusy: for longer than Options.LockTimeout, a transaction or a replication slot could
+// still read the deleted rows. The role must own the tables and the database, or be a
+// superuser, and be a member of pg_read_all_stats; otherwise an error says what is
+// missing. Scrub implements store.Scrubber.
+func (j *journal) Scrub(ctx context.Context) error {
+	s := j.store
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	return pgwire.Explain("scrub", s.schema().Scrub(ctx, s.ownPool, s.options.LockTimeout))
 }

@@ -54,6 +54,8 @@ var _ interface {
 	store.Waiter
 	store.Journal
 	store.Timers
+	store.Eraser
+	store.Scrubber
 } = (*Store)(nil)
 
 // Claim implements store.Store in one round trip, which concurrent claims share. With

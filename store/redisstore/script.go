@@ -27,8 +27,8 @@ type script struct {
 }
 
 type scripts struct {
-	now, get, claim, swap, settle, renew, sweep, step script
-	setTimer, dropTimer, dueTimers                    script
+	now, get, claim, swap, settle, renew, sweep, step, erase script
+	setTimer, dropTimer, dueTimers                           script
 }
 
 // Numbers are exact up to 2^53: in microseconds, the year 2255.
@@ -251,6 +251,25 @@ end
 return out
 `
 
+// luaErase. ARGV of a record: format + owner + fence as seen; until + expires + state as
+// seen. The answer is 1 if the record was deleted, 0 if there is none, or 2 if it is
+// another by now.
+const luaErase = luaStart + luaPut + `
+for i = 1, n do
+	local head = call('GETRANGE', KEYS[i], 0, 57)
+	if head == '' then
+		out[i + 1] = 0
+	elseif sub(head, 1, 25) ~= ARGV[2 * i - 1] or sub(head, 34, 49) .. sub(head, 58, 58) ~= ARGV[2 * i] then
+		out[i + 1] = 2
+	else
+		call('DEL', KEYS[i])
+		raise_swept_fence(unpack_('>I8', head, 18))
+		out[i + 1] = 1
+	end
+end
+return out
+`
+
 // newScripts returns the scripts of a store with these options.
 func newScripts(o *Options) *scripts {
 	acked := strconv.FormatBool(o.acked())
@@ -264,7 +283,7 @@ func newScripts(o *Options) *scripts {
 	swap := newScript(luaSwap)
 	swap.doubts = true
 	return &scripts{
-		newScript(luaNow), newScript(luaGet), newScript(luaClaim), swap, newScript(luaSettle), newScript(luaRenew), newScript(luaSweep), newScript(luaStep),
+		newScript(luaNow), newScript(luaGet), newScript(luaClaim), swap, newScript(luaSettle), newScript(luaRenew), newScript(luaSweep), newScript(luaStep), newScript(luaErase),
 		newScript(luaSetTimer), newScript(luaDropTimer), newScript(luaDueTimers),
 	}
 }

@@ -36,6 +36,7 @@ var _ interface {
 	store.Pinger
 	store.Journal
 	store.Timers
+	store.Eraser
 } = (*Store)(nil)
 
 // Claim implements store.Store in one round trip, which concurrent claims
@@ -94,10 +95,8 @@ func (s *Store) swap(ctx context.Context, seen *store.Seen, p *store.Proposal) (
 	if err != nil {
 		return f, err
 	}
-	until := binary.BigEndian.AppendUint64(nil, uint64(store.Micros(seen.Until)))
-	times := binary.BigEndian.AppendUint64(until, uint64(store.Micros(seen.Expires)))
 	c := s.newCall(&s.scripts.swap, &p.Key, newTerms(p.State, p.Attempt, p.Lease, p.Keep),
-		appendOwner(nil, p.Owner), rest, appendHolder(nil, seen.Owner, seen.Fence), append(times, byte(seen.State)), []byte{bit(p.Restart)})
+		appendOwner(nil, p.Owner), rest, appendHolder(nil, seen.Owner, seen.Fence), seenTimes(seen), []byte{bit(p.Restart)})
 	if err := s.do(ctx, s.changes, c); err != nil {
 		return f, err
 	}
@@ -117,6 +116,13 @@ func (s *Store) swap(ctx context.Context, seen *store.Seen, p *store.Proposal) (
 		return err
 	})
 	return f, err
+}
+
+// seenTimes is until, expires and state as the scripts compare them.
+func seenTimes(seen *store.Seen) []byte {
+	until := binary.BigEndian.AppendUint64(nil, uint64(store.Micros(seen.Until)))
+	times := binary.BigEndian.AppendUint64(until, uint64(store.Micros(seen.Expires)))
+	return append(times, byte(seen.State))
 }
 
 // swapped reads the answer to a swap.

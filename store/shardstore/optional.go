@@ -21,6 +21,12 @@ func (s *Store) abilities() (can store.Store) {
 	if all, ok := each[store.Timers](s); ok {
 		can = timers{s, can, all}
 	}
+	if erasers, all := each[store.Eraser](s); all {
+		can = eraser{s, can, erasers}
+	}
+	if scrubbers, _ := each[store.Scrubber](s); scrubbers != nil {
+		can = scrubber{s, can, scrubbers}
+	}
 	if waiters, _ := each[store.Waiter](s); waiters != nil {
 		can = waiter{s, can, waiters}
 	}

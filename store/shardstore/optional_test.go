@@ -61,6 +61,9 @@ func TestUnwrap_OptionalInterfaces_AreThoseOfShards(t *testing.T) {
 		_, wait := store.As[store.Waiter](s)
 		_, migrate := store.As[store.Migrator](s)
 		_, check := store.As[store.Checker](s)
+		if _, erase := store.As[store.Eraser](s); erase != c.list { // the memory store can do both
+			t.Errorf("%s: erase %v, want %v", name, erase, c.list)
+		}
 		if list != c.list || wait != c.wait || migrate != c.migrate || check != c.check {
 			t.Errorf("%s: list %v, wait %v, migrate %v, check %v", name, list, wait, migrate, check)
 		}

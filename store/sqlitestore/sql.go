@@ -21,6 +21,8 @@ const (
 	stRenew
 	stRaise
 	stDelete
+	stRaiseTo
+	stErase
 	stWindow
 	stOver
 	stList
@@ -76,6 +78,10 @@ var statements = [stmtCount]string{
 	stRaise: `UPDATE semel_meta SET swept_fence = max(swept_fence,
 		(SELECT coalesce(max(fence), 0) FROM semel_record WHERE n > ?1 AND n <= ?2 AND ` + expired + `)) WHERE one = 1`,
 	stDelete: `DELETE FROM semel_record WHERE n > ?1 AND n <= ?2 AND ` + expired,
+
+	// After a comparison under the write lock.
+	stRaiseTo: `UPDATE semel_meta SET swept_fence = max(?, swept_fence) WHERE one = 1`,
+	stErase:   `DELETE FROM semel_record WHERE id = ?`,
 
 	// The last row of the next part of the table, so that a step of a
 	// sweep reads no more rows than that.

@@ -40,6 +40,8 @@ var _ interface {
 	store.Checker
 	store.Journal
 	store.Timers
+	store.Eraser
+	store.Scrubber
 } = (*Store)(nil)
 
 // Claim implements store.Store. If it would have to wait for another writer, it

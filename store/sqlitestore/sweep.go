@@ -62,7 +62,7 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.
 		s.unerased.Store(true)
 	}
 	if part.whole && s.unerased.Load() {
-		s.erase(ctx)
+		s.giveSpaceBack(ctx)
 	}
 	return res, nil
 }
@@ -150,10 +150,10 @@ const (
 	vacuumPages = 2000
 )
 
-// erase gives free pages back and empties the log. It does less if there are many
+// giveSpaceBack gives free pages back and empties the log. It does less if there are many
 // pages, or if other connections are reading; then the next sweep goes on. It reports
 // no error, because the records are deleted either way.
-func (s *Store) erase(ctx context.Context) {
+func (s *Store) giveSpaceBack(ctx context.Context) {
 	if s.gate.enter(ctx) != nil {
 		return
 	}
@@ -185,4 +185,47 @@ func giveBack(ctx context.Context, conn *sql.Conn) (pages int, err error) {
 		pages++
 	}
 	return pages, rows.Err()
+}
+
+// Erase implements store.Eraser. SQLite overwrites what is deleted; older versions of
+// pages stay in the log until Scrub, or a sweep, has emptied it.
+func (s *Store) Erase(ctx context.Context, seen store.Seen) error {
+	if err := store.CheckErase(seen); err != nil {
+		return err
+	}
+	if err := s.do(ctx, func(k *work) error { return k.erase(background, &seen) }); err != nil {
+		return err
+	}
+	s.unerased.Store(true)
+	return nil
+}
+
+// Scrub implements store.Scrubber. It rewrites the file (VACUUM) and empties the log, so
+// that no byte of a deleted record is left in the file, its log or its index of the log.
+// Nobody else can write meanwhile; reads go on. It needs free space for two copies of the
+// file. ErrBusy: a transaction of somebody else took longer than Options.BusyTimeout; call
+// Scrub again.
+func (s *Store) Scrub(ctx context.Context) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	if err := s.gate.enter(ctx); err != nil {
+		return err
+	}
+	defer s.gate.leave()
+	wait := fmt.Sprintf("busy_timeout(%d)", s.opt.BusyTimeout.Milliseconds())
+	return explain("scrub", s.onConn(ctx, []string{wait}, func(conn *sql.Conn) error {
+		if _, err := conn.ExecContext(ctx, "VACUUM"); err != nil {
+			return err
+		}
+		var inUse, inLog, copied int
+		if err := conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(truncate)").Scan(&inUse, &inLog, &copied); err != nil {
+			return err
+		}
+		if inUse != 0 {
+			return fmt.Errorf("%w: the log cannot be emptied, because a transaction still reads an older state of the file; end it and scrub again", ErrBusy)
+		}
+		s.unerased.Store(false)
+		return nil
+	}))
 }

@@ -128,6 +128,25 @@ func (k *work) remove(ctx context.Context, after, upTo int64, at time.Time) (int
 	return int(deleted), err
 }
 
+// erase deletes a record that is as it was seen, with its steps, and keeps its fence.
+func (k *work) erase(ctx context.Context, seen *store.Seen) error {
+	r, err := k.read(ctx, seen.Key)
+	if err != nil {
+		return err
+	}
+	if r.Seen() != *seen {
+		return store.ErrChanged
+	}
+	if err := one(k.db.exec(ctx, stRaiseTo, int64(seen.Fence))); err != nil {
+		return err
+	}
+	id := seen.Key.ID()
+	if _, err := k.db.exec(ctx, stDropSteps, id[:]); err != nil {
+		return err
+	}
+	return one(k.db.exec(ctx, stErase, id[:]))
+}
+
 func (k *work) read(ctx context.Context, key store.Key) (*store.Record, error) {
 	return read(ctx, k.db, key)
 }

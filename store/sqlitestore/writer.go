@@ -177,7 +177,7 @@ func (w *writer) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stmts, err := prepare(ctx, conn, stBegin, stCommit, stRollback, stMeta, stSelect, stInsert, stReplace, stSettle, stRenew, stRaise, stDelete, stRecordStep, stSteps, stDropSteps, stDeleteSteps,
+	stmts, err := prepare(ctx, conn, stBegin, stCommit, stRollback, stMeta, stSelect, stInsert, stReplace, stSettle, stRenew, stRaise, stDelete, stRaiseTo, stErase, stRecordStep, stSteps, stDropSteps, stDeleteSteps,
 		stSetTimer, stMoveTimer, stDropTimer, stTimerVersion)
 	if err != nil {
 		_ = conn.Close()

@@ -87,6 +87,7 @@ var topics = []struct {
 	{"journal", journalChecks},
 	{"former owners", formerOwnerChecks},
 	{"timers", timerChecks},
+	{"erase", eraseChecks},
 }
 
 // Run tests the store that h opens. Each rule is a subtest, named after the rule.

@@ -29,6 +29,7 @@ type book struct {
 	steps map[store.Key][]store.Step
 	floor uint64
 	flaw  journalFlaw
+	erase eraseFlaw
 }
 
 type row struct {

@@ -28,7 +28,7 @@ func (m *model) begin() *modelTx {
 }
 
 func (b book) copy() book {
-	return book{rows: maps.Clone(b.rows), steps: maps.Clone(b.steps), floor: b.floor, flaw: b.flaw}
+	return book{rows: maps.Clone(b.rows), steps: maps.Clone(b.steps), floor: b.floor, flaw: b.flaw, erase: b.erase}
 }
 
 func (x *modelTx) check(ctx context.Context) error {

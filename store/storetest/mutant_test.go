@@ -141,7 +141,7 @@ func mutantHarness(mu mutant) Harness {
 }
 
 func allMutants() (all []mutant) {
-	for _, ms := range [][]mutant{claimMutants, swapMutants, settleMutants, renewMutants, timeMutants, sweepMutants, fieldMutants, keyMutants, listMutants, contextMutants, txMutants, journalMutants, formerOwnerMutants, timerMutants} {
+	for _, ms := range [][]mutant{claimMutants, swapMutants, settleMutants, renewMutants, timeMutants, sweepMutants, fieldMutants, keyMutants, listMutants, contextMutants, txMutants, journalMutants, formerOwnerMutants, timerMutants, eraseMutants} {
 		all = append(all, ms...)
 	}
 	return all

@@ -39,8 +39,8 @@ var dynamos = []Mutant{
 	},
 	{
 		Name: "DynamoDB: a sweep deletes what it has read before", Rule: "rule 7", Parent: "unconditional delete (Powertools)",
-		Dir: dynamo, Func: "(*sweeper).deleteExpired", Package: dynamo, Run: "TestSweep_RecordRestartedBeforeDeletion_Stays",
-		Old: "e.allEqual(was, seenAttributes...)", New: "e.equal(w.s.opt.PartitionKey, was[w.s.opt.PartitionKey])",
+		Dir: dynamo, Func: "(*Store).deleteRecord", Package: dynamo, Run: "TestSweep_RecordRestartedBeforeDeletion_Stays",
+		Old: "e.allEqual(was, seenAttributes...)", New: "e.equal(s.opt.PartitionKey, was[s.opt.PartitionKey])",
 	},
 	{
 		Name: "DynamoDB: a key that the time to live removed begins with a low fence", Rule: "rule 5",

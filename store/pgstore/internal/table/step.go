@@ -32,3 +32,13 @@ const (
 	dueTimers = `SELECT c.now, t.due, t.version, t.tenant, t.key FROM (SELECT {now} AS now) c LEFT JOIN LATERAL (SELECT * FROM {s}.semel_timer s
 		WHERE s.operation = $1::bytea AND s.due <= c.now + $2::bigint ORDER BY s.due LIMIT $3::bigint) t ON true`
 )
+
+// erase deletes a record that is as it was seen, with its steps, and keeps its fence.
+// The commit waits for the disk, because a record that came back after a crash of the
+// server would be valid again.
+const erase = `WITH u AS (DELETE FROM {s}.semel_record r USING (SELECT set_config('lock_timeout', coalesce($7::text, current_setting('lock_timeout')), true)) c
+		WHERE r.id = $1::uuid AND r.state = $2::smallint AND r.owner = $3::uuid AND r.fence = $4::bigint AND r.until = $5::bigint AND r.expires = $6::bigint
+		RETURNING r.id, r.fence),
+	d AS (` + dropSteps + `),
+	m AS (UPDATE {s}.semel_meta m SET swept_fence = u.fence FROM u WHERE m.swept_fence < u.fence)
+	SELECT count(*) FROM u`

@@ -1,0 +1,43 @@
+package shardstore
+
+import (
+	"context"
+	"errors"
+
+	"github.com/semel-go/semel/store"
+)
+
+// eraser erases in the shard of the key. If one shard cannot erase, the store cannot.
+type eraser struct {
+	*Store
+	rest    store.Store
+	erasers []store.Eraser
+}
+
+func (e eraser) Unwrap() store.Store { return e.rest }
+
+// Erase implements store.Eraser.
+func (e eraser) Erase(ctx context.Context, seen store.Seen) error {
+	i := e.shardOf(seen.Key)
+	return e.shards[i].wrap(e.erasers[i].Erase(ctx, seen))
+}
+
+// scrubber scrubs each shard that can be scrubbed.
+type scrubber struct {
+	*Store
+	rest      store.Store
+	scrubbers []store.Scrubber
+}
+
+func (s scrubber) Unwrap() store.Store { return s.rest }
+
+// Scrub implements store.Scrubber. If a shard fails, it still scrubs the others.
+func (s scrubber) Scrub(ctx context.Context) error {
+	var errs []error
+	for i, one := range s.scrubbers {
+		if one != nil {
+			errs = append(errs, s.shards[i].wrap(one.Scrub(ctx)))
+		}
+	}
+	return errors.Join(errs...)
+}
