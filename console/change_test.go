@@ -1,11 +1,14 @@
 package console_test
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/console"
 	"github.com/semel-go/semel/store"
 )
@@ -119,5 +122,31 @@ func TestChange_FromAnotherSite_Refused(t *testing.T) {
 	}
 	if r := s.state(parked.key); r.State != store.Unknown {
 		t.Errorf("the record is %v", r.State)
+	}
+}
+
+// Options.Audit hears of each change before it and after it, and can prevent it.
+func TestAudit_BeforeAndAfterEachChange(t *testing.T) {
+	parked := named("POST /payments", "ann", "parked")
+	var acts []console.Act
+	var results []error
+	var refuse error
+	o := console.Options{Operator: eve, Audit: func(_ context.Context, a console.Act) (func(error) error, error) {
+		acts = append(acts, a)
+		return func(err error) error { results = append(results, err); return nil }, refuse
+	}}
+	s := newSite(t, o)
+	fence := s.state(parked.key).Fence
+	s.want(s.post(parked.path, s.formOf(parked, "happened", "status", "none")), http.StatusBadRequest)
+	refuse = errors.New("the disk is full")
+	s.want(s.post(parked.path, s.formOf(parked, "failed")), http.StatusServiceUnavailable, "Nothing was changed: the disk is full")
+	if r := s.state(parked.key); r.State != store.Unknown {
+		t.Errorf("the record is %v although the act was refused", r.State)
+	}
+	refuse = nil
+	s.want(s.post(parked.path, s.formOf(parked, "failed")), http.StatusOK, "Resolved.")
+	want := console.Act{Verb: "failed", Operator: "eve", Reason: "ledger 4711", Key: parked.key, Fence: fence}
+	if len(acts) != 3 || acts[2] != want || len(results) != 2 || !errors.Is(results[0], semel.ErrInvalid) || results[1] != nil {
+		t.Errorf("the acts are %+v with the results %v; want the last to be %+v", acts, results, want)
 	}
 }

@@ -39,6 +39,10 @@ type Options struct {
 	// Log gets a line for each change that an operator asks for, with its result. Nil:
 	// slog.Default.
 	Log *slog.Logger
+	// Audit is called before each change. If it fails, nothing is changed. The function
+	// that it returns is called after the change, with its error; semel.ErrInvalid and
+	// store.ErrChanged mean that nothing was changed. Nil: none.
+	Audit func(ctx context.Context, a Act) (end func(err error) error, err error)
 }
 
 // Console serves the pages for one store. Safe for concurrent use.
@@ -125,14 +129,4 @@ func (c *Console) operator(r *http.Request) string {
 		return ""
 	}
 	return c.options.Operator(r)
-}
-
-// audit logs a change that an operator has asked for.
-func (c *Console) audit(ctx context.Context, verb, operator string, err error, attrs ...any) {
-	attrs = append([]any{"operator", operator}, attrs...)
-	if err != nil {
-		c.options.Log.WarnContext(ctx, verb, append(attrs, "result", "not done", "error", err)...)
-		return
-	}
-	c.options.Log.InfoContext(ctx, verb, append(attrs, "result", "done")...)
 }

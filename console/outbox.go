@@ -94,14 +94,15 @@ func (c *Console) changeMessage(ctx context.Context, operator string, form url.V
 	case reason == "":
 		return "", badInput("Say why: the log keeps the reason.")
 	}
+	var carryOut func(context.Context, int64) error
 	switch verb {
 	case "retry":
-		err = c.options.Outbox.Retry(ctx, position)
+		carryOut = c.options.Outbox.Retry
 	case "drop":
-		err = c.options.Outbox.Drop(ctx, position)
+		carryOut = c.options.Outbox.Drop
 	default:
 		return "", badInput("There is no action " + verb + ".")
 	}
-	c.audit(ctx, "console: outbox "+verb, operator, err, "position", position, "reason", reason)
-	return verb, err
+	act := Act{Verb: "outbox " + verb, Operator: operator, Reason: reason, Position: position}
+	return verb, c.audited(ctx, act, func() error { return carryOut(ctx, position) })
 }

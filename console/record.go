@@ -190,27 +190,27 @@ func (c *Console) changeRecord(ctx context.Context, operator string, form url.Va
 	if reason == "" {
 		return "", badInput("Say why: the record and the log keep the reason.")
 	}
+	fence, _ := strconv.ParseUint(form.Get("fence"), 10, 64) // one that is no number is not the record's
+	act := Act{Verb: verb, Operator: operator, Reason: reason, Fence: fence, Step: strings.TrimSpace(form.Get("step"))}
 	r, err := c.seen(ctx, form)
-	defer func() {
-		k := r.Key
-		c.audit(ctx, "console: "+verb, operator, err, "operation", k.Operation, "tenant", k.Tenant, "key", k.Short(), "fence", form.Get("fence"), "reason", reason)
-	}()
+	act.Key = r.Key
 	if err != nil {
+		c.log(ctx, act, err)
 		return "", err
 	}
 	who := operator + ": " + reason
+	var carryOut func() error
 	switch verb {
 	case "reopen":
-		err = c.reopen(ctx, r, who)
-		return "reopen", err
+		which, carryOut = "reopen", func() error { return c.reopen(ctx, r, who) }
 	case "did-not-happen", "failed", "happened":
-		err = c.resolve(ctx, r, verb, who, form)
-		return "resolve", err
+		which, carryOut = "resolve", func() error { return c.resolve(ctx, r, verb, who, form) }
 	case "retry", "back", "skip":
-		err = c.decide(ctx, r, verb, who, form)
-		return "decide", err
+		which, carryOut = "decide", func() error { return c.decide(ctx, r, verb, who, form) }
+	default:
+		return "", badInput("There is no action " + verb + ".")
 	}
-	return "", badInput("There is no action " + verb + ".")
+	return which, c.audited(ctx, act, carryOut)
 }
 
 func (c *Console) reopen(ctx context.Context, r store.Record, who string) error {

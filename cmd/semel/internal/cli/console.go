@@ -95,7 +95,15 @@ func (c *consoleCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	return c.with(ctx, e.log, func(h storeurl.Handle) (err error) {
+		trail, err := e.openTrail()
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, trail.Close()) }()
 		o := &console.Options{ShowBodies: c.ShowBody, Retention: time.Duration(c.Retention), Sagas: c.Saga, Log: e.log}
+		o.Audit = func(_ context.Context, a console.Act) (func(error) error, error) {
+			return trail.Begin(consoleAct(&a, c.Store))
+		}
 		if c.Write {
 			o.Operator = login.Operator
 		}

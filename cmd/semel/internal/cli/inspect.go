@@ -8,7 +8,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/semel-go/semel/cmd/semel/internal/audit"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/console"
 	"github.com/semel-go/semel/store"
 )
 
@@ -69,4 +71,53 @@ func (v *raw) Decode(ctx *kong.DecodeContext) error {
 	}
 	*v = raw(s)
 	return nil
+}
+
+// act carries out what an operator has asked for. With --audit it writes an entry before
+// and after it, and refuses it if that is not possible.
+func (e *env) act(a audit.Act, fn func() error) error {
+	trail, err := e.openTrail()
+	if err != nil {
+		return err
+	}
+	a.Operator = operator(e)
+	err = trail.Do(a, fn)
+	return errors.Join(err, trail.Close())
+}
+
+// openTrail opens the audit trail; nil without --audit.
+func (e *env) openTrail() (*audit.Trail, error) {
+	trail, err := audit.Open(e.audit)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errRefused, wrong("--audit", e.audit, "cannot be written: "+err.Error()))
+	}
+	return trail, nil
+}
+
+// actOn is an act about the record of a key.
+func (c *storeFlag) actOn(name string, k store.Key, fence uint64, reason string, detail map[string]any) audit.Act {
+	return audit.Act{
+		Act: name, Store: storeName(c.Store), Operation: k.Operation, Tenant: k.Tenant, Key: k.Short(), Fence: fence, Reason: reason, Detail: detail,
+	}
+}
+
+// consoleAct is an act of somebody who uses the console.
+func consoleAct(a *console.Act, st string) audit.Act {
+	entry := audit.Act{Act: "console: " + a.Verb, Operator: a.Operator, Store: storeName(st), Position: a.Position, Reason: a.Reason}
+	if a.Position == 0 {
+		entry.Operation, entry.Tenant, entry.Key, entry.Fence = a.Key.Operation, a.Key.Tenant, a.Key.Short(), a.Fence
+	}
+	if a.Step != "" {
+		entry.Detail = map[string]any{"step": a.Step}
+	}
+	return entry
+}
+
+// storeName is the URL of a store without a password.
+func storeName(text string) string {
+	u, err := storeurl.Parse(text, "--store")
+	if err != nil {
+		return "" // it is not used: the store was opened by this URL
+	}
+	return u.String()
 }

@@ -61,10 +61,18 @@ func look(ctx context.Context, h store.Store, k store.Key) (store.Found, error) 
 		if k.Tenant != "" {
 			whose = fmt.Sprintf("of tenant %q", k.Tenant)
 		}
-		return f, fmt.Errorf("there is no record of operation %q, %s, with this key; try semel inspect list", k.Operation, whose)
+		return f, noRecordError(fmt.Sprintf("there is no record of operation %q, %s, with this key; try semel inspect list", k.Operation, whose))
 	}
 	return f, err
 }
+
+// noRecordError is store.ErrNotFound in other words.
+type noRecordError string
+
+func (e noRecordError) Error() string { return string(e) }
+
+// Unwrap says that nothing can have been changed.
+func (noRecordError) Unwrap() error { return store.ErrNotFound }
 
 // isHash reports whether a key can be the hash that logs show instead of a key.
 func isHash(s string) bool {

@@ -41,7 +41,7 @@ func (c *inspectReopenCmd) Run(ctx context.Context, e *env) error {
 		return wrong("--retention", c.Retention, "must be from 1s to 3650d")
 	}
 	return c.with(ctx, e.log, func(h storeurl.Handle) error {
-		err := c.reopen(ctx, e, h)
+		err := e.act(c.actOn("reopen", c.key(), c.Fence, c.Reason, nil), func() error { return c.reopen(ctx, e, h) })
 		result := "reopened"
 		if err != nil {
 			result = err.Error()
@@ -61,9 +61,9 @@ func (c *inspectReopenCmd) reopen(ctx context.Context, e *env, h storeurl.Handle
 	case err != nil:
 		return err
 	case f.Record.State != store.Failed:
-		return fmt.Errorf("nothing was changed: the record is %v, and only a failed one can be reopened; its fence is %d", f.Record.State, f.Record.Fence)
+		return fmt.Errorf("%w: the record is %v, and only a failed one can be reopened; its fence is %d", errRefused, f.Record.State, f.Record.Fence)
 	case f.Record.Fence != c.Fence:
-		return fmt.Errorf("nothing was changed: the record has changed since it was seen; its fence is now %d. Look at it again (semel inspect get) before you use that", f.Record.Fence)
+		return fmt.Errorf("%w: the record has changed since it was seen; its fence is now %d. Look at it again (semel inspect get) before you use that", errRefused, f.Record.Fence)
 	}
 	g, err := semel.New(h, &semel.Options{Retention: time.Duration(c.Retention)})
 	if err != nil {
@@ -71,7 +71,7 @@ func (c *inspectReopenCmd) reopen(ctx context.Context, e *env, h storeurl.Handle
 	}
 	err = g.Reopen(ctx, f.Record, operator(e)+": "+c.Reason)
 	if errors.Is(err, store.ErrChanged) {
-		return errors.New("nothing was changed: the record has changed since it was seen. Look at it again (semel inspect get)")
+		return fmt.Errorf("%w: the record has changed since it was seen. Look at it again (semel inspect get)", errRefused)
 	}
 	return err
 }

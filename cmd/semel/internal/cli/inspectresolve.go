@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/cmd/semel/internal/audit"
 	"github.com/semel-go/semel/cmd/semel/internal/config"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/store"
@@ -59,8 +60,9 @@ func (c *inspectResolveCmd) Run(ctx context.Context, e *env) error {
 		if err != nil {
 			return err
 		}
-		err = c.resolve(ctx, e, h, &f, v)
-		c.audit(e, f.Record.Key, err)
+		err = e.act(c.actOn("resolve", f.Record.Key, c.Fence, c.Reason, map[string]any{"verdict": c.Verdict, "status": c.Status}),
+			func() error { return c.resolve(ctx, e, h, &f, v) })
+		c.log(e, f.Record.Key, err)
 		if err != nil {
 			return err
 		}
@@ -93,7 +95,7 @@ func (c *inspectResolveCmd) resolve(ctx context.Context, e *env, h storeurl.Hand
 }
 
 // errRefused marks the errors after which nothing has changed.
-var errRefused = errors.New("nothing was changed")
+var errRefused = audit.ErrNothing
 
 // overHTTP begins the names of the hashes that package semelhttp makes.
 const overHTTP = "semelhttp/"
@@ -199,8 +201,8 @@ func (c *inspectResolveCmd) body(e *env) ([]byte, error) {
 	return body, err
 }
 
-// audit logs the verdict, and whether it was accepted, refused or is in doubt.
-func (c *inspectResolveCmd) audit(e *env, k store.Key, err error) {
+// log logs the verdict, and whether it was accepted, refused or is in doubt.
+func (c *inspectResolveCmd) log(e *env, k store.Key, err error) {
 	attrs := []any{
 		"operator", operator(e), "operation", k.Operation, "tenant", k.Tenant,
 		"key", k.Short(), "fence", c.Fence, "verdict", c.Verdict, "status", c.Status, "reason", c.Reason,

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/semel-go/semel/cmd/semel/internal/audit"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/outbox"
 )
@@ -228,7 +229,7 @@ func (c *changeFlags) change(ctx context.Context, e *env, name, done string, fn 
 		return wrong("--reason", "", "must not be empty")
 	}
 	return c.with(ctx, func(b storeurl.Outbox) error {
-		err := fn(b)
+		err := e.act(audit.Act{Act: "outbox " + name, Store: storeName(c.Store), Position: c.Position, Reason: c.Reason}, func() error { return fn(b) })
 		result := done
 		if err != nil {
 			result = err.Error()

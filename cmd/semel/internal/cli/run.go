@@ -3,6 +3,8 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -18,6 +20,7 @@ import (
 // cli is the command line: one field for each command.
 type cli struct {
 	JSON      bool        `name:"json" help:"Write results and logs as JSON."`
+	Audit     string      `name:"audit" placeholder:"FILE" help:"Write each act of an operator (resolve, reopen, decisions about sagas and messages, also in the console) to this file: a line of JSON before it and one after it. If the file cannot be written, nothing is done."`
 	ShowBuild versionFlag `name:"version" help:"Print the version and exit."`
 
 	verifyVerbs `embed:""`
@@ -42,6 +45,7 @@ type env struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	json           bool
+	audit          string       // the path of the audit trail, or empty
 	log            *slog.Logger // to stderr
 	level          *slog.LevelVar
 }
@@ -74,14 +78,14 @@ func Run(ctx context.Context, args []string, getenv func(string) string, stdin i
 	}
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	level := new(slog.LevelVar)
-	e := &env{getenv: getenv, stdin: stdin, stdout: stdout, stderr: stderr, json: c.JSON, log: program.Logger(stderr, c.JSON, level), level: level}
+	e := &env{getenv: getenv, stdin: stdin, stdout: stdout, stderr: stderr, json: c.JSON, audit: c.Audit, log: program.Logger(stderr, c.JSON, level), level: level}
 	defer program.CaptureLogs(e.log)()
 	verb, _, _ := strings.Cut(parsed.Command(), " <")
 	return program.Report(stderr, "semel "+verb, parsed.Run(e))
 }
 
 // optionNames are the flags that SEMEL_ variables set.
-func optionNames() []string { return append(config.Names(), "json", "config", "log-level") }
+func optionNames() []string { return append(config.Names(), "json", "audit", "config", "log-level") }
 
 // wrong reports a mistake in a flag.
 func wrong(flag string, value any, want string) error {
@@ -90,3 +94,42 @@ func wrong(flag string, value any, want string) error {
 
 // indent makes text a block that the help shows unchanged.
 func indent(s string) string { return "    " + strings.ReplaceAll(s, "\n", "\n    ") }
+
+type versionCmd struct{}
+
+// Help implements kong.HelpProvider.
+func (versionCmd) Help() string {
+	return `Prints the version of the module, the revision of the source (if the build knows it), the Go version and the platform. semel --version prints the same line.
+
+Examples:
+
+    semel version
+    semel version --json
+`
+}
+
+func (versionCmd) Run(e *env) error {
+	if e.json {
+		return json.NewEncoder(e.stdout).Encode(program.ThisBuild())
+	}
+	return program.ThisBuild().Write(e.stdout, "semel")
+}
+
+// versionFlag prints the version as soon as the flag is parsed.
+type versionFlag bool
+
+// BeforeReset implements a hook of kong.
+func (versionFlag) BeforeReset(app *kong.Kong) error {
+	if err := program.ThisBuild().Write(app.Stdout, "semel"); err != nil {
+		return err
+	}
+	app.Exit(program.ExitOK)
+	return nil
+}
+
+// demoCmd names the program that took the place of semel demo.
+type demoCmd struct{}
+
+func (demoCmd) Run() error {
+	return errors.New("the demo is a program of its own: go run github.com/semel-go/semel/cmd/semel/demo@latest (in a clone: go run ./cmd/semel/demo)")
+}

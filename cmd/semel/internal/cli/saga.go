@@ -179,7 +179,8 @@ func (c *decideFlags) decide(ctx context.Context, e *env, verb string, k store.K
 	}
 	i.Why, i.NotHappened = operator(e)+": "+c.Reason, c.NotHappened
 	return c.with(ctx, e.log, func(h storeurl.Handle) error {
-		err := c.intervene(ctx, h, k, i)
+		detail := map[string]any{"step": i.Done, "not_happened": c.NotHappened}
+		err := e.act(c.actOn("saga "+verb, k, c.Fence, c.Reason, detail), func() error { return c.intervene(ctx, h, k, i) })
 		result := "decided"
 		if err != nil {
 			result = err.Error()
@@ -203,7 +204,7 @@ func (c *decideFlags) intervene(ctx context.Context, h storeurl.Handle, k store.
 	case err != nil:
 		return err
 	case f.Record.Fence != c.Fence:
-		return fmt.Errorf("nothing was changed: the saga has changed since it was seen; its fence is now %d. Look at it again (semel saga show) before you use that", f.Record.Fence)
+		return fmt.Errorf("%w: the saga has changed since it was seen; its fence is now %d. Look at it again (semel saga show) before you use that", errRefused, f.Record.Fence)
 	}
 	return saga.Intervene(ctx, h, f.Record, i)
 }

@@ -1,0 +1,157 @@
+// Package audit writes the acts of operators to a file: a line of JSON before each act, and
+// a line after it with its result.
+package audit
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/outbox"
+	"github.com/semel-go/semel/store"
+)
+
+// Act is what an operator has asked for. Fields without a meaning for an act are zero.
+type Act struct {
+	Act       string         `json:"act"` // such as "resolve"
+	Operator  string         `json:"operator"`
+	Store     string         `json:"store"` // its URL, without a password
+	Operation string         `json:"operation,omitempty"`
+	Tenant    string         `json:"tenant,omitempty"`
+	Key       string         `json:"key,omitempty"`      // the hash that logs show
+	Fence     uint64         `json:"fence,omitempty"`    // of the record that the operator has seen
+	Position  int64          `json:"position,omitempty"` // of a message of an outbox
+	Reason    string         `json:"reason"`
+	Detail    map[string]any `json:"detail,omitempty"` // such as the verdict
+}
+
+// entry is a line of the file.
+type entry struct {
+	Time  time.Time `json:"time"`
+	ID    string    `json:"id"`    // equal in the two lines of an act
+	Event string    `json:"event"` // intent or result
+	Act
+	Result string `json:"result,omitempty"` // done, not done or unknown
+	Error  string `json:"error,omitempty"`
+}
+
+// Trail is an open file of acts. The nil Trail writes nothing. Safe for concurrent use;
+// several processes may write to one file.
+type Trail struct {
+	mu   sync.Mutex
+	file *os.File
+}
+
+// Open opens the file at a path, or makes it, readable by its owner only. An empty path is
+// no file: the Trail is nil.
+func Open(path string) (*Trail, error) {
+	if path == "" {
+		return nil, nil
+	}
+	_, err := os.Stat(path)
+	isNew := errors.Is(err, fs.ErrNotExist)
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil && isNew {
+		err = syncDir(filepath.Dir(path))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Trail{file: f}, nil
+}
+
+// syncDir makes the name of a new file durable. Windows has no such request.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Close closes the file.
+func (t *Trail) Close() error {
+	if t == nil {
+		return nil
+	}
+	return t.file.Close()
+}
+
+// ErrNotWritten says that the file could not be written.
+var ErrNotWritten = errors.New("the audit trail cannot be written")
+
+// Begin writes that an act is about to happen, and returns a function that writes its
+// result. If Begin fails with ErrNotWritten, the act must not happen.
+func (t *Trail) Begin(a Act) (end func(err error) error, err error) {
+	if t == nil {
+		return func(error) error { return nil }, nil
+	}
+	var id [8]byte
+	_, _ = rand.Read(id[:]) // it never fails
+	e := entry{Time: time.Now().UTC(), ID: hex.EncodeToString(id[:]), Event: "intent", Act: a}
+	if err := t.write(&e); err != nil {
+		return nil, fmt.Errorf("%w: %w: %w", ErrNothing, ErrNotWritten, err)
+	}
+	return func(err error) error {
+		e.Time, e.Event, e.Result = time.Now().UTC(), "result", Result(err)
+		if err != nil {
+			e.Error = err.Error()
+		}
+		if err := t.write(&e); err != nil {
+			return fmt.Errorf("%w: the result of the act, which is %q, is missing there: %w", ErrNotWritten, e.Result, err)
+		}
+		return nil
+	}, nil
+}
+
+// Do carries out an act between its two lines.
+func (t *Trail) Do(a Act, fn func() error) error {
+	end, err := t.Begin(a)
+	if err != nil {
+		return err
+	}
+	err = fn()
+	return errors.Join(err, end(err))
+}
+
+// write appends a line in one piece, and waits until it is on the disk.
+func (t *Trail) write(e *entry) error {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, err := t.file.Write(append(line, '\n')); err != nil {
+		return err
+	}
+	return t.file.Sync()
+}
+
+// ErrNothing marks errors after which nothing was changed.
+var ErrNothing = errors.New("nothing was changed")
+
+// Result says in words what an act that ended with err has done.
+func Result(err error) string {
+	if err == nil {
+		return "done"
+	}
+	for _, refusal := range []error{ErrNothing, store.ErrChanged, store.ErrNotFound, semel.ErrInvalid, outbox.ErrNotFound, outbox.ErrState} {
+		if errors.Is(err, refusal) {
+			return "not done"
+		}
+	}
+	return "unknown"
+}

@@ -1,0 +1,103 @@
+package audit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/outbox"
+	"github.com/semel-go/semel/store"
+)
+
+func TestDo_ManyAtOnce_EachLineIsWhole(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "trail")
+	const commands, acts = 4, 25
+	var all sync.WaitGroup
+	for c := range commands {
+		all.Go(func() {
+			trail, err := Open(path) // as another process does
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer trail.Close()
+			for n := range acts {
+				if err := trail.Do(Act{Act: "resolve", Reason: strings.Repeat("long ", 2000), Position: int64(c*acts + n + 1)}, func() error { return nil }); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		var e entry
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("a line of %d bytes: %v", len(line), err)
+		}
+		events[fmt.Sprint(e.ID, e.Position, e.Event)]++
+	}
+	if len(events) != 2*commands*acts {
+		t.Errorf("%d different lines, want %d", len(events), 2*commands*acts)
+	}
+}
+
+// The act has happened, so the error must not say otherwise.
+func TestBegin_ResultCannotBeWritten_ErrorSaysWhatHappened(t *testing.T) {
+	t.Parallel()
+	trail, err := Open(filepath.Join(t.TempDir(), "trail"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, err := trail.Begin(Act{Act: "resolve"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := trail.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := end(nil); !errors.Is(err, ErrNotWritten) || errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), `"done"`) {
+		t.Errorf("error %v, want one that says that the act is done", err)
+	}
+	if _, err := trail.Begin(Act{Act: "resolve"}); !errors.Is(err, ErrNotWritten) || !errors.Is(err, ErrNothing) {
+		t.Errorf("the next act: error %v, want one that says that nothing was done", err)
+	}
+}
+
+func TestOpen_NoPath_WritesNothing(t *testing.T) {
+	t.Parallel()
+	trail, err := Open("")
+	if err != nil || trail != nil {
+		t.Fatal(trail, err)
+	}
+	did := errors.New("did it")
+	if err := trail.Do(Act{}, func() error { return did }); !errors.Is(err, did) || trail.Close() != nil {
+		t.Errorf("error %v, want the act's", err)
+	}
+}
+
+func TestResult_EachError_IsDoneNotDoneOrUnknown(t *testing.T) {
+	t.Parallel()
+	for want, errs := range map[string][]error{
+		"done":     {nil},
+		"not done": {ErrNothing, store.ErrChanged, store.ErrNotFound, &semel.Error{Reason: semel.ErrInvalid}, outbox.ErrNotFound, outbox.ErrState},
+		"unknown":  {errors.New("connection reset"), &semel.Error{Reason: semel.ErrUnavailable}},
+	} {
+		for _, err := range errs {
+			if got := Result(err); got != want {
+				t.Errorf("%v: %q, want %q", err, got, want)
+			}
+		}
+	}
+}

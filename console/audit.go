@@ -1,0 +1,64 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+)
+
+// Act is a change that an operator has asked for.
+type Act struct {
+	// Verb is the change: reopen, happened, did-not-happen, failed (verdicts about a call
+	// in doubt), retry, back, skip (decisions about a saga), outbox retry or outbox drop.
+	Verb             string
+	Operator, Reason string
+	// Key and Fence name the record that the operator has seen; zero for a message.
+	Key   store.Key
+	Fence uint64
+	// Position names a message of the outbox; zero for a record.
+	Position int64
+	// Step is the step of a saga that is skipped.
+	Step string
+}
+
+// audited carries out an act between the two calls of Options.Audit, and logs it.
+func (c *Console) audited(ctx context.Context, a Act, fn func() error) (err error) {
+	end := func(error) error { return nil }
+	if c.options.Audit != nil {
+		if end, err = c.options.Audit(ctx, a); err != nil {
+			err = &problem{http.StatusServiceUnavailable, "Nothing was changed: " + err.Error()}
+		}
+	}
+	if err == nil {
+		err = fn()
+		if missing := end(err); missing != nil && err == nil {
+			err = &problem{http.StatusInternalServerError, "It is done, but: " + missing.Error()}
+		}
+	}
+	c.log(ctx, a, err)
+	return err
+}
+
+// log writes a line about a change that an operator has asked for.
+func (c *Console) log(ctx context.Context, a Act, err error) {
+	attrs := []any{"operator", a.Operator}
+	if a.Position != 0 {
+		attrs = append(attrs, "position", a.Position)
+	} else {
+		attrs = append(attrs, "operation", a.Key.Operation, "tenant", a.Key.Tenant, "key", a.Key.Short(), "fence", a.Fence)
+	}
+	attrs = append(attrs, "reason", a.Reason)
+	if err != nil {
+		c.options.Log.WarnContext(ctx, "console: "+a.Verb, append(attrs, "result", "not done", "error", err)...)
+		return
+	}
+	c.options.Log.InfoContext(ctx, "console: "+a.Verb, append(attrs, "result", "done")...)
+}
+
+// Is makes a form that cannot be carried out an invalid call, for Options.Audit.
+func (p *problem) Is(target error) bool {
+	return errors.Is(target, semel.ErrInvalid) && p.Status < http.StatusInternalServerError
+}

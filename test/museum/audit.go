@@ -1,0 +1,32 @@
+package museum
+
+// Each act of an operator is written down before it happens, and refused if that fails.
+var audits = []Mutant{
+	{
+		Name: "audit: an act happens although it could not be written down", Rule: "audit",
+		Dir: "cmd/semel/internal/audit", Func: "(*Trail).Do", Package: "cmd/semel/internal/cli", Run: "TestAudit_NotWritable_NothingIsDone",
+		Old: `
+			if err != nil {
+				return err
+			}`,
+		New: `
+			if err != nil {
+				return fn()
+			}`,
+	},
+	{
+		Name: "audit: an act of the console happens although it was refused", Rule: "audit",
+		Dir: consoleDir, Func: "(*Console).audited", Package: consoleDir, Run: "TestAudit_BeforeAndAfterEachChange",
+		Old: `
+			if err == nil {
+				err = fn()`,
+		New: `
+			if fn != nil {
+				err = fn()`,
+	},
+	{
+		Name: "audit: the key is in the clear", Rule: "audit",
+		Dir: "cmd/semel/internal/cli", Func: "(*storeFlag).actOn", Package: "cmd/semel/internal/cli", Run: "TestAudit_EachAct_HasIntentAndResult",
+		Old: "Key: k.Short()", New: "Key: k.Value",
+	},
+}
