@@ -37,6 +37,7 @@ var allowed = map[string][]string{
 	"internal/...":                   {"store", "internal/..."},
 	"driver":                         {"store", ".", "internal/..."},
 	"sweep":                          {"store", ".", "internal/..."},
+	"erase":                          {"store", "store/encrypted", ".", "internal/..."},
 	"internal/answertest":            {"store", "store/memstore", ".", "semelhttp"}, // compares adapters of semelhttp
 	"semelhttp":                      {"store", ".", "internal/..."},
 	"semelhttp/...":                  {".", "semelhttp"},

@@ -46,6 +46,7 @@ var rules = map[string]string{
 	"order":      "messages with one order key take effect in the order of their delivery",
 	"outbox":     "a committed message is published, the first copies of an order key in the order of its commits, and a failed one stops its key only",
 	"telemetry":  "a call is counted once, a replay leads to the first run, and no key is shown",
+	"erase":      "an erasure deletes only what is over and unchanged, and leaves no byte where it says so",
 	"audit":      "each act of an operator is written down before it happens, and refused if that fails",
 	"encrypted":  "a result that must be encrypted is stored and accepted only so, and only in its own place",
 	"sent twice": "no client sends a request twice by itself",

@@ -44,6 +44,7 @@ func TestAudit_EachAct_HasIntentAndResult(t *testing.T) {
 		{"reopen", "done", "not done", []string{"inspect", "reopen", "done", "--tenant", "ann", "--fence", fenceOf(t, st, "done")}},
 		{"saga retry", "", "not done", []string{"saga", "retry", "order", "o1", "--tenant", "ann", "--fence", "1"}},
 		{"outbox drop", "", "not done", []string{"outbox", "drop", "4711"}},
+		{"erase", "", "done", []string{"erase", "--tenant", "ann", "--yes"}},
 	}
 	for i, a := range acts {
 		r := commandIn(t, vars, "", append(a.args, "--store", url, "--reason", "ticket 12")...)

@@ -20,7 +20,7 @@ import (
 // cli is the command line: one field for each command.
 type cli struct {
 	JSON      bool        `name:"json" help:"Write results and logs as JSON."`
-	Audit     string      `name:"audit" placeholder:"FILE" help:"Write each act of an operator (resolve, reopen, decisions about sagas and messages, also in the console) to this file: a line of JSON before it and one after it. If the file cannot be written, nothing is done."`
+	Audit     string      `name:"audit" placeholder:"FILE" help:"Write each act of an operator (resolve, reopen, erase, decisions about sagas and messages, also in the console) to this file: a line of JSON before it and one after it. If the file cannot be written, nothing is done."`
 	ShowBuild versionFlag `name:"version" help:"Print the version and exit."`
 
 	verifyVerbs `embed:""`
@@ -32,6 +32,7 @@ type cli struct {
 	Saga    sagaCmd    `cmd:"" help:"List and show sagas, and decide about stuck ones."`
 	Outbox  outboxCmd  `cmd:"" help:"List and show messages of an outbox, send them again or drop them."`
 	Sweep   sweepCmd   `cmd:"" help:"Delete expired records and recover lapsed claims."`
+	Erase   eraseCmd   `cmd:"" help:"Delete the records of a tenant, or of one request, before they expire."`
 	Migrate migrateCmd `cmd:"" help:"Create the schema of a store, or update it."`
 	Doctor  doctorCmd  `cmd:"" help:"Check the settings of a store."`
 	Version versionCmd `cmd:"" help:"Print the version."`

@@ -1,0 +1,214 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/semel-go/semel/cmd/semel/internal/config"
+	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/erase"
+	"github.com/semel-go/semel/store"
+)
+
+type eraseCmd struct {
+	storeFlag
+	Tenant      raw             `name:"tenant" placeholder:"NAME" help:"The tenant whose records are erased. It can only be left out for one --key that all tenants share."`
+	Operation   raw             `name:"operation" placeholder:"NAME" help:"Only the records of this operation, or of the sagas of this name."`
+	Key         raw             `name:"key" placeholder:"KEY" help:"Only the record of this key; it needs --operation."`
+	Yes         bool            `name:"yes" help:"Erase. Without it the command only counts."`
+	AnswersOnly bool            `name:"answers-only" help:"Keep the records, so that a duplicate does not run again, and erase answers, steps and texts of errors."`
+	Rewrite     bool            `name:"rewrite" help:"Afterwards rewrite the file of SQLite or the tables of PostgreSQL, so that no old byte stays in them. It locks them while it runs: see below."`
+	Reason      string          `name:"reason" placeholder:"TEXT" help:"Why, for the log and the audit trail. With --yes it is required."`
+	Timeout     config.Duration `name:"store-timeout" placeholder:"TIME" default:"30s" help:"How long one request to the store may take (default ${default})."`
+}
+
+// Help implements kong.HelpProvider.
+func (*eraseCmd) Help() string {
+	return `Deletes the records of a tenant before they expire: their keys, answers, steps, errors and timers. Without --yes it only counts. A later duplicate of an erased request is a new request and runs again. Stop the tenant's requests first, or use --answers-only: duplicates then learn that the request is done, and get no answer.
+
+A request that runs (started, processing), that is in doubt (unknown) or that is unfinished (a saga that has not ended, or a call some of whose steps are done) is left. The command names it by the hash that logs use, says what to do, and exits with 1. It can be stopped and repeated at any time; what is erased is not there any more. Each use with --yes writes one line of JSON to standard error with the operator, the reason and the counts.
+
+--rewrite: SQLite copies the file (VACUUM), and nobody else can write meanwhile. PostgreSQL runs VACUUM FULL on the tables of Semel and on pg_statistic: nobody can use a table meanwhile, and the role must own them and the database, or be a superuser. A transaction that began before the erasure must end first.
+
+Messages of an outbox, dead letters and messages in a broker are no records, and stay. So do logs, backups and the caches of running processes. The command says what stays in this store.
+
+Examples:
+
+    semel erase --store postgres://app@db/shop --tenant ann
+    semel erase --store postgres://app@db/shop --tenant ann --yes --rewrite --reason "request 4711 of the customer"
+    semel erase --tenant ann --operation http --key 8e03978e-40d5-43dd-bc93-6894a57f9324 --yes --answers-only --reason "ticket 12"
+`
+}
+
+// nextSteps say what to do about a record that is left.
+var nextSteps = map[erase.Result]string{
+	erase.Running:    "wait until it has ended; if its process has died, run: semel sweep --once",
+	erase.InDoubt:    "decide: semel inspect resolve HASH, or semel saga for a saga",
+	erase.Unfinished: "wait until it has ended; decide about a stuck saga by semel saga",
+	erase.Failed:     "remove the cause, and erase again",
+}
+
+// leftRecord is the JSON of a record that is left.
+type leftRecord struct {
+	Left      string `json:"left"` // the reason
+	State     string `json:"state,omitempty"`
+	Operation string `json:"operation,omitempty"`
+	Key       string `json:"key,omitempty"` // the hash
+	Fence     uint64 `json:"fence,omitempty"`
+	Next      string `json:"next"`
+}
+
+// erasedCounts is the JSON of the end.
+type erasedCounts struct {
+	Counted    bool     `json:"counted_only,omitempty"`
+	Erased     int      `json:"erased"`
+	Timers     int      `json:"timers"`
+	Running    int      `json:"running"`
+	InDoubt    int      `json:"in_doubt"`
+	Unfinished int      `json:"unfinished"`
+	Failed     int      `json:"failed"`
+	Rewritten  bool     `json:"rewritten"`
+	Remains    []string `json:"remains,omitempty"`
+}
+
+func (c *eraseCmd) check(u *storeurl.URL) error {
+	switch {
+	case c.Tenant == "" && c.Key == "":
+		return wrong("--tenant", "", "is missing; name the tenant, or with --operation and --key a key that all tenants share")
+	case c.Key != "" && c.Operation == "":
+		return wrong("--operation", "", "is missing; a key belongs to an operation, which is http for semel proxy")
+	case c.Yes && strings.TrimSpace(c.Reason) == "":
+		return wrong("--reason", "", "must not be empty with --yes")
+	case c.Rewrite && !u.Rewrites():
+		return wrong("--rewrite", "", "is for sqlite: and postgres://; this store has nothing to rewrite from here")
+	case time.Duration(c.Timeout) < 100*time.Millisecond || time.Duration(c.Timeout) > 24*time.Hour:
+		return wrong("--store-timeout", c.Timeout, "must be from 100ms to 1d")
+	}
+	return nil
+}
+
+func (c *eraseCmd) Run(ctx context.Context, e *env) error {
+	u, err := storeurl.Parse(c.Store, "--store")
+	if err != nil {
+		return err
+	}
+	if err := c.check(&u); err != nil {
+		return err
+	}
+	opened := c.storeFlag
+	if !c.AnswersOnly {
+		opened.Keys = "" // records without their keys can be erased, too
+	}
+	return opened.with(ctx, e.log, func(h storeurl.Handle) error {
+		if !c.Yes {
+			_, err := c.erase(ctx, e, h, &u)
+			return err
+		}
+		k := store.Key{Operation: string(c.Operation), Tenant: string(c.Tenant), Value: string(c.Key)}
+		a := c.actOn("erase", k, 0, c.Reason, map[string]any{"answers_only": c.AnswersOnly, "rewrite": c.Rewrite})
+		if c.Key == "" {
+			a.Key = ""
+		}
+		var counts erasedCounts
+		err := e.act(a, func() (err error) {
+			counts, err = c.erase(ctx, e, h, &u)
+			return err
+		})
+		result := "erased"
+		if err != nil {
+			result = err.Error()
+		}
+		slog.New(slog.NewJSONHandler(e.stderr, nil)).Info("erase", "operator", operator(e), "operation", a.Operation, "tenant", a.Tenant, "key", a.Key,
+			"reason", c.Reason, "answers_only", c.AnswersOnly, "erased", counts.Erased, "timers", counts.Timers, "rewritten", counts.Rewritten, "result", result)
+		return err
+	})
+}
+
+// errLeft says that records are left.
+var errLeft = errors.New("not everything is erased")
+
+func (c *eraseCmd) erase(ctx context.Context, e *env, h storeurl.Handle, u *storeurl.URL) (counts erasedCounts, err error) {
+	p := erasePrinter{env: e, began: time.Now(), said: time.Now()}
+	scope := erase.Scope{Tenant: string(c.Tenant), Operation: string(c.Operation), Key: string(c.Key)}
+	r, err := erase.Run(ctx, h, scope, &erase.Options{
+		CountOnly: !c.Yes, AnswersOnly: c.AnswersOnly, StoreTimeout: time.Duration(c.Timeout), Observe: p.item,
+	})
+	counts = erasedCounts{
+		Counted: !c.Yes, Erased: r.Erased, Timers: r.Timers, Running: r.Running, InDoubt: r.InDoubt, Unfinished: r.Unfinished, Failed: r.Failed,
+	}
+	if err == nil && c.Yes && c.Rewrite {
+		err = c.rewrite(ctx, e, h)
+		counts.Rewritten = err == nil
+	}
+	counts.Remains = u.Remains(counts.Rewritten)
+	if err := p.end(&counts); err != nil {
+		return counts, err
+	}
+	if err == nil && c.Yes && r.Left() > 0 {
+		err = fmt.Errorf("%w: %d records are left; do what is said above, and erase again", errLeft, r.Left())
+	}
+	return counts, err
+}
+
+func (c *eraseCmd) rewrite(ctx context.Context, e *env, h storeurl.Handle) error {
+	s, ok := store.As[store.Scrubber](h)
+	if !ok {
+		return errors.New("this store has nothing to rewrite")
+	}
+	if !e.json {
+		_, _ = fmt.Fprintln(e.stderr, "semel erase: rewriting the store")
+	}
+	return s.Scrub(ctx)
+}
+
+// erasePrinter shows how far an erasure is, and the records that it leaves.
+type erasePrinter struct {
+	env         *env
+	began, said time.Time
+	seen        int
+}
+
+// item shows a record that is left, and now and then how many were looked at.
+func (p *erasePrinter) item(_ context.Context, i erase.Item) {
+	e := p.env
+	if p.seen++; time.Since(p.said) > progressInterval {
+		p.said = time.Now()
+		_, _ = fmt.Fprintf(e.stderr, "semel erase: %d records after %v\n", p.seen, time.Since(p.began).Round(time.Second))
+	}
+	if i.Result == erase.Erased {
+		return
+	}
+	l := leftRecord{Left: i.Err.Error(), Next: nextSteps[i.Result]}
+	if i.Key != (store.Key{}) {
+		l.State, l.Operation, l.Key, l.Fence = i.State.String(), i.Key.Operation, i.Key.Short(), i.Fence
+	}
+	if e.json {
+		_ = json.NewEncoder(e.stdout).Encode(l) // a closed output does not stop the erasure
+		return
+	}
+	_, _ = fmt.Fprintf(e.stdout, "left: %s %s, operation %s, fence %d: %s; next: %s\n", l.State, l.Key, clean(l.Operation), l.Fence, clean(l.Left), l.Next)
+}
+
+// end shows the counts.
+func (p *erasePrinter) end(c *erasedCounts) error {
+	e := p.env
+	if e.json {
+		return json.NewEncoder(e.stdout).Encode(c)
+	}
+	verb := "erased"
+	if c.Counted {
+		verb = "with --yes it would erase"
+	}
+	_, err := fmt.Fprintf(e.stdout, "%s %d records; left: %d running, %d in doubt, %d unfinished, %d failed\n", verb, c.Erased, c.Running, c.InDoubt, c.Unfinished, c.Failed)
+	for _, place := range c.Remains {
+		if err == nil {
+			_, err = fmt.Fprintf(e.stdout, "bytes can stay in %s\n", place)
+		}
+	}
+	return err
+}

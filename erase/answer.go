@@ -1,0 +1,57 @@
+package erase
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/encrypted"
+)
+
+// erasedHolder is the Holder of a record whose answer was erased.
+const erasedHolder = "the answer was erased"
+
+// eraseAnswer replaces a record by one that says only that the call is done, or that it
+// has failed. It begins a new life of the key, so that the steps go, too.
+func (e *eraser) eraseAnswer(ctx context.Context, f *store.Found) error {
+	r := &f.Record
+	outcome, err := withoutAnswer(r)
+	if err != nil {
+		return store.WithExtent(err, store.ExtentCall)
+	}
+	p := store.Proposal{
+		Key: r.Key, State: r.State, Policy: r.Policy, Owner: lapsed.NewOwner(), Holder: erasedHolder, Fingerprint: r.Fingerprint,
+		Attempt: r.Attempt, Keep: r.Expires.Sub(f.Now), Outcome: outcome, Restart: true,
+	}
+	var after store.Found
+	err = e.ask(ctx, func(ctx context.Context) (err error) {
+		after, err = e.store.Swap(ctx, r.Seen(), p)
+		return err
+	})
+	switch {
+	case errors.Is(err, store.ErrNotFound): // a sweep was faster
+		return nil
+	case err == nil && !after.Won:
+		return store.ErrChanged
+	}
+	return err
+}
+
+// withoutAnswer is what is left of a record's outcome.
+func withoutAnswer(r *store.Record) (store.Outcome, error) {
+	o := &r.Outcome
+	if o.Codec == encrypted.Codec {
+		return store.Outcome{}, errors.New("its answer is encrypted, so that what replaces it must be, too; give the keys")
+	}
+	if r.State == store.Completed || o.Gone {
+		return store.Outcome{Code: o.Code, Codec: o.Codec, Gone: true}, nil
+	}
+	var failure lapsed.Failure
+	if err := json.Unmarshal(o.Body, &failure); err != nil || o.Codec != lapsed.FailureCodec {
+		return store.Outcome{}, fmt.Errorf("its failure has the codec %q and cannot be read: %w", o.Codec, errors.Join(store.ErrCorrupt, err))
+	}
+	return lapsed.FailureOutcome(lapsed.Failure{Code: failure.Code, Message: "the message was erased"})
+}
