@@ -24,6 +24,17 @@ type Keys interface {
 	Key(ctx context.Context, id string) (key []byte, err error)
 }
 
+// TenantKeys is Keys with keys of its own for each tenant. When the keys of a tenant are
+// thrown away, nobody can read its results any more, in backups, too: Key then returns
+// [ErrUnknownKey]. Calls of other tenants go on.
+type TenantKeys interface {
+	Keys
+	// TenantCurrent is Current for the results of a tenant; the tenant is empty if all
+	// tenants share a key. An error refuses the tenant's new calls before their handlers
+	// run.
+	TenantCurrent(ctx context.Context, tenant string) (id string, key []byte, err error)
+}
+
 // ErrUnknownKey says that there is no key with an ID.
 var ErrUnknownKey = errors.New("encrypted: unknown key")
 
@@ -77,9 +88,14 @@ const (
 	maxID    = 255
 )
 
-// current returns the key that encrypts, and its ID.
-func (c *Cipher) current(ctx context.Context) (id string, key []byte, err error) {
-	if id, key, err = c.Keys.Current(ctx); err == nil && (id == "" || len(id) > maxID) {
+// current returns the key that encrypts the results of a tenant, and its ID.
+func (c *Cipher) current(ctx context.Context, tenant string) (id string, key []byte, err error) {
+	if keys, ok := c.Keys.(TenantKeys); ok {
+		id, key, err = keys.TenantCurrent(ctx, tenant)
+	} else {
+		id, key, err = c.Keys.Current(ctx)
+	}
+	if err == nil && (id == "" || len(id) > maxID) {
 		err = fmt.Errorf("its ID has %d bytes; it must have 1 to %d", len(id), maxID)
 	}
 	if err != nil { // results under keys in memory can still be read
@@ -90,7 +106,7 @@ func (c *Cipher) current(ctx context.Context) (id string, key []byte, err error)
 
 // seal encrypts a text for a place.
 func (c *Cipher) seal(ctx context.Context, p place, plain []byte) ([]byte, error) {
-	id, key, err := c.current(ctx)
+	id, key, err := c.current(ctx, p.key.Tenant)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 // because its result could not be stored.
 func (c *Cipher) proposal(ctx context.Context, p *store.Proposal) (err error) {
 	if p.State == store.Started || p.State == store.Processing {
-		if _, _, err := c.current(ctx); err != nil {
+		if _, _, err := c.current(ctx, p.Key.Tenant); err != nil {
 			return err
 		}
 	}

@@ -116,4 +116,9 @@ var encryptions = []Mutant{
 		Dir: postgres, Func: "NewAtomic", Package: postgres, Run: "TestAtomic_Encryption_NothingInTheClear",
 		Old: "o.Encryption.Store(notes)", New: "notes",
 	},
+	{
+		Name: "encryption: all tenants have one key", Rule: "encrypted",
+		Dir: encryption, Func: "(*Cipher).current", Package: encryption, Run: "TestTenantKeys_KeyThrownAway_ResultsUnreadableAndOthersGoOn",
+		Old: "keys.TenantCurrent(ctx, tenant)", New: `keys.TenantCurrent(ctx, "")`,
+	},
 }
