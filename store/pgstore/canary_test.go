@@ -167,6 +167,20 @@ func TestScrub_OldTransaction_IsBusyUntilItEnds(t *testing.T) {
 		t.Errorf("the canary is in the tables %d times", hits)
 	}
 
+	// A later transaction that has used a table stops no other call for longer than
+	// LockTimeout: VACUUM FULL gives up.
+	later, err := application(t, s).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = ask[int](t, later, "SELECT count(*) FROM semel.semel_record")
+	if err := s.Scrub(t.Context()); !errors.Is(err, ErrBusy) {
+		t.Errorf("Scrub while a table is in use: error %v, want ErrBusy", err)
+	}
+	if err := later.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
 	// A role that may not write the tables anew is told so.
 	mustExec(t, s.ownPool, `CREATE ROLE operator LOGIN; GRANT USAGE ON SCHEMA semel TO operator; GRANT ALL ON ALL TABLES IN SCHEMA semel TO operator`)
 	weak := openAt(t, strings.Replace(server.URL(), "postgres@", "operator@", 1), &Options{NoMigrate: true})

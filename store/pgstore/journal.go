@@ -246,9 +246,10 @@ func (s *session) erase(ctx context.Context, seen *store.Seen) error {
 // largest. Old bytes stay in the write-ahead log, its archive and backups.
 //
 // ErrBusy: for longer than Options.LockTimeout, a transaction or a replication slot could
-// still read the deleted rows. The role must own the tables and the database, or be a
-// superuser, and be a member of pg_read_all_stats; otherwise an error says what is
-// missing. Scrub implements store.Scrubber.
+// still read the deleted rows, or a transaction used a table. The role must own the tables
+// and the database, or be a superuser, and be a member of pg_read_all_stats; otherwise an
+// error says what is missing. Connect directly, and not through a pooler in transaction
+// mode. Scrub implements store.Scrubber.
 func (j *journal) Scrub(ctx context.Context) error {
 	s := j.store
 	if s.closed.Load() {
