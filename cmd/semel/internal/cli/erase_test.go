@@ -8,6 +8,7 @@ import (
 
 	"github.com/semel-go/semel/cmd/semel/internal/program"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
 // left counts the records of a store.
@@ -103,5 +104,17 @@ func TestErase_WrongFlags_ExitWith2(t *testing.T) {
 	}
 	if r := command(t, "erase", "--store", "redis://127.0.0.1:1/0", "--tenant", "ann", "--rewrite"); r.code != program.ExitUsage || !strings.Contains(r.stderr, "--rewrite") {
 		t.Errorf("--rewrite of Redis: %+v", r)
+	}
+}
+
+// On PostgreSQL the command rewrites the tables, and says where bytes can still be.
+func TestErase_PostgreSQL_RewritesTables(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	dueAndStuck(t, server.URL())
+	r := command(t, "erase", "--store", server.URL(), "--tenant", "ann", "--operation", "order", "--yes", "--rewrite", "--reason", "ticket 12")
+	if r.code != program.ExitFailed || !strings.Contains(r.stdout, "erased 0 records; left: 0 running, 2 in doubt, 3 unfinished, 0 failed") ||
+		strings.Count(r.stdout, "left: ") != 6 || !strings.Contains(r.stdout, "semel saga") || !strings.Contains(r.stdout, "write-ahead log") {
+		t.Errorf("sagas that have not ended: %+v", r)
 	}
 }
