@@ -40,7 +40,7 @@ type entry struct {
 	ID    string    `json:"id"`    // equal in the two lines of an act
 	Event string    `json:"event"` // intent or result
 	Act
-	Result string `json:"result,omitempty"` // done, not done or unknown
+	Result string `json:"result,omitempty"` // done, partly done, not done or unknown
 	Error  string `json:"error,omitempty"`
 }
 
@@ -143,10 +143,16 @@ func (t *Trail) write(e *entry) error {
 // ErrNothing marks errors after which nothing was changed.
 var ErrNothing = errors.New("nothing was changed")
 
+// ErrPartly marks errors after which a part of the act is done.
+var ErrPartly = errors.New("not everything is done")
+
 // Result says in words what an act that ended with err has done.
 func Result(err error) string {
-	if err == nil {
+	switch {
+	case err == nil:
 		return "done"
+	case errors.Is(err, ErrPartly):
+		return "partly done"
 	}
 	for _, refusal := range []error{ErrNothing, store.ErrChanged, store.ErrNotFound, semel.ErrInvalid, outbox.ErrNotFound, outbox.ErrState} {
 		if errors.Is(err, refusal) {

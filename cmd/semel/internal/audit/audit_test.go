@@ -90,9 +90,10 @@ func TestOpen_NoPath_WritesNothing(t *testing.T) {
 func TestResult_EachError_IsDoneNotDoneOrUnknown(t *testing.T) {
 	t.Parallel()
 	for want, errs := range map[string][]error{
-		"done":     {nil},
-		"not done": {ErrNothing, store.ErrChanged, store.ErrNotFound, &semel.Error{Reason: semel.ErrInvalid}, outbox.ErrNotFound, outbox.ErrState},
-		"unknown":  {errors.New("connection reset"), &semel.Error{Reason: semel.ErrUnavailable}},
+		"done":        {nil},
+		"partly done": {fmt.Errorf("%w: 3 records are left", ErrPartly)},
+		"not done":    {ErrNothing, store.ErrChanged, store.ErrNotFound, &semel.Error{Reason: semel.ErrInvalid}, outbox.ErrNotFound, outbox.ErrState},
+		"unknown":     {errors.New("connection reset"), &semel.Error{Reason: semel.ErrUnavailable}},
 	} {
 		for _, err := range errs {
 			if got := Result(err); got != want {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/semel-go/semel/cmd/semel/internal/audit"
 	"github.com/semel-go/semel/cmd/semel/internal/config"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/erase"
@@ -29,7 +30,7 @@ type eraseCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*eraseCmd) Help() string {
-	return `Deletes the records of a tenant before they expire: their keys, answers, steps, errors and timers. Without --yes it only counts. A later duplicate of an erased request is a new request and runs again. Stop the tenant's requests first, or use --answers-only: duplicates then learn that the request is done, and get no answer.
+	return `Deletes the records of a tenant before they expire: their keys, answers, steps, errors and timers. Without --yes it only counts. A later duplicate of an erased request is a new request and runs again. Stop the tenant's requests first, or use --answers-only: duplicates then learn that the request is done, and get no answer. If answers are encrypted, --answers-only needs --encryption-keys; a whole erasure does not.
 
 A request that runs (started, processing), that is in doubt (unknown) or that is unfinished (a saga that has not ended, or a call some of whose steps are done) is left. The command names it by the hash that logs use, says what to do, and exits with 1. It can be stopped and repeated at any time; what is erased is not there any more. Each use with --yes writes one line of JSON to standard error with the operator, the reason and the counts.
 
@@ -129,9 +130,6 @@ func (c *eraseCmd) Run(ctx context.Context, e *env) error {
 	})
 }
 
-// errLeft says that records are left.
-var errLeft = errors.New("not everything is erased")
-
 func (c *eraseCmd) erase(ctx context.Context, e *env, h storeurl.Handle, u *storeurl.URL) (counts erasedCounts, err error) {
 	p := erasePrinter{env: e, began: time.Now(), said: time.Now()}
 	scope := erase.Scope{Tenant: string(c.Tenant), Operation: string(c.Operation), Key: string(c.Key)}
@@ -150,7 +148,7 @@ func (c *eraseCmd) erase(ctx context.Context, e *env, h storeurl.Handle, u *stor
 		return counts, err
 	}
 	if err == nil && c.Yes && r.Left() > 0 {
-		err = fmt.Errorf("%w: %d records are left; do what is said above, and erase again", errLeft, r.Left())
+		err = fmt.Errorf("%w: %d records are left; do what is said above, and erase again", audit.ErrPartly, r.Left())
 	}
 	return counts, err
 }
