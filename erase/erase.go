@@ -96,8 +96,9 @@ func (r *Report) count(result Result) {
 }
 
 // Run erases the records of a scope, one after the other. It can be stopped at any time,
-// and begun again: what is erased is not there any more. If the store does not erase a
-// record, Run goes on with the others. The error wraps semel.ErrInvalid if the scope or an
+// and begun again: an erased record is not there any more. If the store does not erase a
+// record, Run goes on with the others. Except for AnswersOnly, give it the store without
+// encryption, so that it can erase records whose keys are gone. The error wraps semel.ErrInvalid if the scope or an
 // option is wrong, or semel.ErrUnavailable if the store does not answer; then the Report
 // counts what was done before.
 func Run(ctx context.Context, st store.Store, s Scope, o *Options) (Report, error) {
