@@ -113,6 +113,10 @@ fuzz: ## Run each fuzz target for FUZZTIME (60s)
 bench: ## Run the benchmarks that compare contenders side by side
 	./scripts/bench
 
+.PHONY: docs
+docs: ## Write the pages of docs/reference that are made from the code
+	SEMEL_WRITE_DOCS=1 $(GO) test -count=1 -run '^TestReference_' ./cmd/semel/internal/cli ./cmd/semel/semel-deliver/internal/cli ./semelotel ./test/docs
+
 .PHONY: evidence
 evidence: ## Run the long forms of all that counts, and write docs/evidence.md (less than an hour on 2 cores)
 	@$(MAKE) --no-print-directory tools

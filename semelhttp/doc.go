@@ -16,7 +16,8 @@
 //
 // # Problems
 //
-// A refusal is a problem document (RFC 9457) with a stable member "code":
+// A refusal is a problem document (RFC 9457) with a stable member "code". Its type is the
+// address of the code in docs/reference/errors.md, which says what the client may do:
 //
 //	400  key_missing           the operation needs a key
 //	400  key_malformed         the key is malformed, or there are several

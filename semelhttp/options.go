@@ -99,7 +99,7 @@ type Options struct {
 	Detach bool
 
 	// DocsURL is the page that documents the use of keys in your API. Problems then
-	// link to it. Empty: their types point to this package's documentation.
+	// link to it. Empty: their types lead to docs/reference/errors.md in the repository.
 	DocsURL string
 	// Refuse writes a refusal instead of the problem document. Retry-After and the
 	// headers for RefusalOrigins are already set. Refuse must not send Problem.Err.
@@ -110,7 +110,7 @@ const (
 	defaultKeyHeader      = "Idempotency-Key"
 	defaultReplayedHeader = "Idempotent-Replayed"
 	outcomeHeader         = "Semel-Outcome"
-	defaultDocs           = "https://pkg.go.dev/github.com/semel-go/semel/semelhttp"
+	defaultDocs           = "https://github.com/semel-go/semel/blob/main/docs/reference/errors.md"
 )
 
 // config is Options with the defaults set and the header names canonical.

@@ -86,9 +86,9 @@ func TestImports_FollowTheTable(t *testing.T) {
 }
 
 // shared are the packages for the tests of every module: one starts processes, one
-// compares adapters of semelhttp. They are internal to the root module, so that no
-// other repository depends on them.
-var shared = []string{"internal/proctest", "internal/answertest"}
+// compares adapters of semelhttp, one compares pages that are made from the code. They
+// are internal to the root module, so that no other repository depends on them.
+var shared = []string{"internal/proctest", "internal/answertest", "internal/pagetest"}
 
 // Nothing, including tests, depends on a command, on the module test, or on a
 // package that is internal to another module. The modules below cmd/semel are an

@@ -31,27 +31,33 @@ func pages(t *testing.T, patterns ...string) []page {
 	return ps
 }
 
-// Code on a page is code that compiles: each Go block is found, line by line,
-// in a Go file of the repository. Indentation does not count.
-func TestGoBlocks_Compile(t *testing.T) {
-	sources, err := repo.Files(".go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var texts [][]string
-	for _, f := range sources {
-		if !strings.HasPrefix(f.Text, "//go:build ignore") {
-			texts = append(texts, flat(f.Text))
+// suffixes are the ends of the names of source files, by the language of a block.
+var suffixes = map[string]string{"go": ".go", "python": ".py", "typescript": ".ts", "java": ".java", "bash": ".sh"}
+
+// Code on a page is code that compiles or runs: each block is found, line by line, in a
+// source file of the repository, which a test uses. Indentation does not count.
+func TestCodeBlocks_AreInSourceFiles(t *testing.T) {
+	sources := map[string][][]string{}
+	for lang, suffix := range suffixes {
+		files, err := repo.Files(suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if !strings.HasPrefix(f.Text, "//go:build ignore") {
+				sources[lang] = append(sources[lang], flat(f.Text))
+			}
 		}
 	}
-	for _, p := range pages(t, "*.md", "docs/*.md") {
+	for _, p := range pages(t, "*.md", "docs/*.md", "docs/how-to/*.md", "docs/reference/*.md") {
 		for _, b := range p.blocks {
-			if b.lang != "go" {
+			texts, ok := sources[b.lang]
+			if !ok {
 				continue
 			}
 			code := flat(strings.Join(b.lines, "\n"))
 			if !slices.ContainsFunc(texts, func(text []string) bool { return holds(text, code) }) {
-				t.Errorf("%s:%d: this Go block is in no Go file of the repository; %s\n%s", p.name, b.line, nearest(texts, code), strings.Join(b.lines, "\n"))
+				t.Errorf("%s:%d: this block is in no %s file of the repository; %s\n%s", p.name, b.line, suffixes[b.lang], nearest(texts, code), strings.Join(b.lines, "\n"))
 			}
 		}
 	}

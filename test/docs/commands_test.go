@@ -1,11 +1,15 @@
 package docs
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/semel-go/semel/test/internal/repo"
@@ -22,7 +26,7 @@ func TestCommandLines_VerbsExist(t *testing.T) {
 		text string
 	}
 	var lines []line
-	for _, p := range pages(t, "*.md", "docs/*.md", "cmd/*/*.md") {
+	for _, p := range pages(t, "*.md", "docs/*.md", "docs/how-to/*.md", "docs/reference/*.md", "cmd/*/*.md") {
 		for _, b := range p.blocks {
 			for i, text := range b.lines {
 				if shells[b.lang] && verbOf(text) != "" {
@@ -52,7 +56,7 @@ func TestMakeTargets_Exist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range pages(t, "*.md", "docs/*.md") {
+	for _, p := range pages(t, "*.md", "docs/*.md", "docs/how-to/*.md") {
 		for _, b2 := range p.blocks {
 			for i, text := range b2.lines {
 				m := makes.FindStringSubmatch(text)
@@ -85,27 +89,55 @@ func offers(help, verb string) bool {
 	return regexp.MustCompile(`(?m)^[ \t]+` + regexp.QuoteMeta(verb) + `\b`).MatchString(help)
 }
 
-// helpOf builds the command and asks for its help. A command that does not
-// build is skipped, and said so; where everything is required it is a failure.
+// helpOf is the help of the command.
 func helpOf(t *testing.T) string {
 	t.Helper()
-	root, err := repo.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	bin := filepath.Join(t.TempDir(), "semel")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, ".")
-	build.Dir = filepath.Join(root, "cmd", "semel")
-	build.Env = append(os.Environ(), "GOFLAGS=")
-	if out, err := build.CombinedOutput(); err != nil {
-		if os.Getenv("SEMEL_TEST_REQUIRE") != "" {
-			t.Fatalf("cmd/semel does not build: %v\n%s", err, out)
-		}
-		t.Skipf("NOT CHECKED: cmd/semel does not build: %v\n%s", err, out)
-	}
-	out, err := exec.CommandContext(t.Context(), bin, "--help").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), semel(t), "--help").CombinedOutput()
 	if err != nil {
 		t.Fatalf("semel --help: %v\n%s", err, out)
 	}
 	return string(out)
+}
+
+// built is the command, built once for all tests.
+var built = sync.OnceValues(func() (string, error) {
+	root, err := repo.Root()
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp("", "semel-docs-")
+	if err != nil {
+		return "", err
+	}
+	program := filepath.Join(dir, "semel")
+	build := exec.CommandContext(context.Background(), "go", "build", "-o", program, ".")
+	build.Dir = filepath.Join(root, "cmd", "semel")
+	if out, err := build.CombinedOutput(); err != nil {
+		return program, fmt.Errorf("cmd/semel does not build: %w\n%s", err, out)
+	}
+	return program, nil
+})
+
+// asked is set once built was called.
+var asked atomic.Bool
+
+// semel is the path of the command.
+func semel(t *testing.T) string {
+	t.Helper()
+	asked.Store(true)
+	program, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if asked.Load() {
+		if program, _ := built(); program != "" { // its error has failed a test
+			_ = os.RemoveAll(filepath.Dir(program))
+		}
+	}
+	os.Exit(code)
 }

@@ -12,8 +12,8 @@ var (
 	testFunc = regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(t \*testing\.T\)`)
 )
 
-// Each guarantee, and each kind of fault, names the tests that show it, and these tests
-// must exist.
+// Each guarantee, each kind of fault and each pattern names the tests that show it, and
+// these tests must exist.
 func TestGuarantees_NamedTestsExist(t *testing.T) {
 	files, err := repo.Files(".go")
 	if err != nil {
@@ -28,11 +28,11 @@ func TestGuarantees_NamedTestsExist(t *testing.T) {
 		}
 	}
 	named, rows := 0, 0
-	for _, p := range pages(t, "docs/guarantees.md", "docs/faults.md") {
+	for _, p := range pages(t, "docs/guarantees.md", "docs/faults.md", "docs/patterns.md") {
 		for i, line := range p.prose {
 			found := testName.FindAllStringSubmatch(line, -1)
 			if len(line) > 0 && line[0] == '|' {
-				if rows++; len(found) == 0 && !regexp.MustCompile(`^\|(-|\s*guaranteed|\s*kind)`).MatchString(line) {
+				if rows++; len(found) == 0 && !regexp.MustCompile(`^\|(-|\s*guaranteed|\s*kind|\s*pattern)`).MatchString(line) {
 					t.Errorf("%s:%d: the line names no test", p.name, i+1)
 				}
 			}

@@ -91,19 +91,23 @@ func user(t *testing.T, dir string) {
 			t.Errorf("go install makes other bytes than %s", name)
 		}
 	})
-	t.Run("ReadmePrograms_Build", func(t *testing.T) {
+	t.Run("ProgramsOfPages_Build", func(t *testing.T) {
 		root, err := repo.Root()
 		if err != nil {
 			t.Fatal(err)
 		}
-		blocks := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindAllStringSubmatch(read(t, filepath.Join(root, "README.md")), -1)
-		if len(blocks) == 0 {
-			t.Skip("NOT TESTED: README.md has no complete program: no go block begins with \"package main\"")
-		}
-		for i, b := range blocks {
-			write(t, filepath.Join(app, "readme"+string(rune('a'+i)), "main.go"), b[1])
+		n := 0
+		for _, page := range []string{"README.md", "docs/tutorial.md"} {
+			blocks := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindAllStringSubmatch(read(t, filepath.Join(root, filepath.FromSlash(page))), -1)
+			if len(blocks) == 0 {
+				t.Errorf("%s has no complete program: no go block begins with \"package main\"", page)
+			}
+			for _, b := range blocks {
+				write(t, filepath.Join(app, "page"+string(rune('a'+n)), "main.go"), b[1])
+				n++
+			}
 		}
 		command(t, app, env, "go", "vet", "./...")
-		t.Logf("%d programs", len(blocks))
+		t.Logf("%d programs", n)
 	})
 }

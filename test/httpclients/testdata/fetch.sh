@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Fetches what the real clients and services of this package need, once, into
-# ${XDG_CACHE_HOME:-~/.cache}/semel/httpclients: Flask from PyPI, Express from npm.
+# ${XDG_CACHE_HOME:-~/.cache}/semel/httpclients: Flask from PyPI, Express and TypeScript
+# from npm.
 #
 #   fetch.sh flask     print a Python that can import Flask
 #   fetch.sh express   print a directory in which Node finds Express
+#   fetch.sh typescript   print a directory of modules that has the compiler
 #
 # Exit status 3: what is needed is not there, or could not be fetched.
 set -euo pipefail
@@ -36,7 +38,18 @@ express)
 	fi
 	echo "$cache/node"
 	;;
+typescript)
+	command -v npm >/dev/null 2>&1 || missing "there is no npm, which installs TypeScript"
+	mkdir -p "$cache/typescript"
+	clients=$(dirname "$0")/../../../examples/clients
+	if ! cmp -s "$clients/package.json" "$cache/typescript/package.json"; then
+		cp "$clients/package.json" "$cache/typescript/package.json"
+		(cd "$cache/typescript" && npm install --silent --no-audit --no-fund) >&2 ||
+			{ rm -f "$cache/typescript/package.json"; missing "TypeScript could not be installed from npm"; }
+	fi
+	echo "$cache/typescript/node_modules"
+	;;
 *)
-	missing "usage: fetch.sh flask|express"
+	missing "usage: fetch.sh flask|express|typescript"
 	;;
 esac

@@ -37,7 +37,7 @@ type consoleCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*consoleCmd) Help() string {
-	return `Serves pages for operators: what is in doubt, which sagas are stuck, which messages are quarantined; a search by key or by the hash that logs show; and with --write the forms that decide. A decision names the fence that the page has shown, so that it is refused if the record has changed, and a reason, which the record and the log keep.
+	return `Serves pages for operators: the calls in doubt, the stuck sagas and the quarantined messages; a search by key or by the hash that logs show; and with --write the forms that decide. A decision names the fence that the page has shown, so that it is refused if the record has changed, and a reason, which the record and the log keep.
 
 Everybody who can open the pages sees keys and tenants. Without a log-in the console listens on this machine only. With --user-header it must be reachable by the gateway alone, so it listens on 127.0.0.1, ::1 or a Unix socket.
 

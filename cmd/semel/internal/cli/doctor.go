@@ -14,13 +14,13 @@ import (
 )
 
 type doctorCmd struct {
-	Secrets []string `name:"secret-files" placeholder:"FILE,…" help:"Files with secrets, such as those of --secret-file and --tls-key, that only their owner should be able to read."`
+	Secrets []string `name:"secret-files" placeholder:"FILE,…" help:"Files with secrets, such as the files of --secret-file and --tls-key, that only their owner should be able to read."`
 	Store   string   `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store to check: sqlite:PATH, postgres://USER@HOST/DATABASE, redis://HOST:PORT/0 or dynamodb://TABLE?region=REGION (default ${default})."`
 }
 
 // Help implements kong.HelpProvider.
 func (*doctorCmd) Help() string {
-	return `Opens an existing store, and checks for settings with which it can lose records, for an outdated schema, and for files that other users can read. It reads no records, so that it takes as long for a billion of them as for none; semel inspect list reads them. The exit code is 1 if there is a problem.
+	return `Opens an existing store, and looks for settings with which it can lose records, an outdated schema, and files that other users can read. It reads no records, so that the number of records does not matter; semel inspect list reads them. The exit code is 1 if there is a problem.
 
 Examples:
 

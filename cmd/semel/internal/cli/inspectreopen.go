@@ -19,8 +19,8 @@ type inspectReopenCmd struct {
 	storeFlag
 	keyFlags
 	Fence     uint64          `name:"fence" required:"" placeholder:"N" help:"The fence that semel inspect get has shown: that failure is reopened, and no later one."`
-	Reason    string          `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the log and the record."`
-	Retention config.Duration `name:"retention" placeholder:"TIME" default:"1d" help:"How long the reopened record is kept (default ${default}). Give it that of the service."`
+	Reason    string          `name:"reason" required:"" placeholder:"TEXT" help:"The reason. The log and the record keep it."`
+	Retention config.Duration `name:"retention" placeholder:"TIME" default:"1d" help:"How long the reopened record is kept (default ${default}). Use the service's value."`
 }
 
 // Help implements kong.HelpProvider.

@@ -27,7 +27,7 @@ type inspectResolveCmd struct {
 	Fence     uint64          `name:"fence" required:"" placeholder:"N" help:"The fence that semel inspect get has shown. If the record has changed since, the verdict is refused."`
 	Verdict   string          `name:"verdict" required:"" enum:"happened,did-not-happen,failed" placeholder:"VERDICT" help:"happened (duplicates get the answer given here), did-not-happen (the next request runs) or failed (duplicates get a failure, for good)."`
 	Reason    string          `name:"reason" required:"" placeholder:"TEXT" help:"The reason, which is written to the log."`
-	Status    int             `name:"status" placeholder:"CODE" help:"For happened: the status of the answer that the request would have got, such as 201, and not that of your lookup. A completed record shows one: semel inspect get KEY --show-body."`
+	Status    int             `name:"status" placeholder:"CODE" help:"For happened: the status of the answer that the request would have got, such as 201. The status of your own lookup is another one. A completed record shows one: semel inspect get KEY --show-body."`
 	Header    []string        `name:"header" sep:"none" placeholder:"NAME: VALUE" help:"For happened: a header of the answer. Can be repeated."`
 	BodyFile  string          `name:"body-file" placeholder:"FILE" help:"For happened: the body of the answer, or the encoded result; - is standard input. None: an empty body."`
 	Codec     string          `name:"codec" placeholder:"NAME" help:"For happened, if the operation is a call of semel.Do: the codec of its result, such as json, which is in --body-file. Give it instead of --status; raw stands for a handler that returns an Outcome without a codec."`
@@ -37,7 +37,7 @@ type inspectResolveCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*inspectResolveCmd) Help() string {
-	return `A parked request (state unknown) may or may not have taken effect. Find out in your service, then give the verdict. The verdict did-not-happen must stay true: a request that is still on its way must not arrive later. It is about the steps that are not recorded: those that semel inspect get shows are done, and the next run does not repeat them. If the record has changed since semel inspect get, the command changes nothing, shows the present fence and exits with 1. Each use writes one line of JSON to standard error with the operator, the verdict, the reason and its result: accepted, refused or unknown (the store did not answer). The record keeps the operator and the reason as its holder.
+	return `A parked request (state unknown) may or may not have taken effect. Find out in your service, then give the verdict. The verdict did-not-happen must stay true: a request that is still on its way must not arrive later. It is about the steps that are not recorded. The steps that semel inspect get shows are done, and the next run does not repeat them. If the record has changed since semel inspect get, the command changes nothing, shows the present fence and exits with 1. Each use writes one line of JSON to standard error with the operator, the verdict, the reason and its result: accepted, refused or unknown (the store did not answer). The record keeps the operator and the reason as its holder.
 
 Examples:
 

@@ -72,7 +72,7 @@ func messageViewOf(e *outbox.Entry) messageView {
 
 type outboxListCmd struct {
 	outboxFlags
-	State string `name:"state" placeholder:"STATE" default:"quarantined" enum:"waiting,held,quarantined,sent" help:"waiting, held (failed, or behind a failed one of their order key), quarantined or sent (default ${default})."`
+	State string `name:"state" placeholder:"STATE" default:"quarantined" enum:"waiting,held,quarantined,sent" help:"waiting, held (failed, or after a failed one of their order key), quarantined or sent (default ${default})."`
 	After int64  `name:"after" placeholder:"POSITION" default:"0" help:"Only messages after this position."`
 	Limit int    `name:"limit" placeholder:"N" default:"100" help:"Largest number of messages to list (default ${default})."`
 }
@@ -220,7 +220,7 @@ func (v *messageView) print(e *env) error {
 type changeFlags struct {
 	outboxFlags
 	positionArg
-	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the log."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"The reason. The log keeps it."`
 }
 
 // change makes a change, and logs who has made it, and why.

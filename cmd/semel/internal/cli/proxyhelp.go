@@ -92,7 +92,7 @@ RECONCILING (--reconcile-url, with on-doubt park)
     {"happened":null}                   not known: it stays parked, and is asked
                                         about again
 
-Anything else is "not known" too: another status than 200, another Content-Type than application/json, no answer in time, "happened":true without a response, and "happened":false without "final":true, for the request may still be on its way. To answer "final", first see to it that a request with this key and a Semel-Fence lower than "fence" is refused from now on. It is asked when a duplicate comes, and every --reconcile-every.
+Anything else is "not known" too: another status than 200, another Content-Type than application/json, no answer in time, "happened":true without a response, and "happened":false without "final":true, because the request may still be on its way. To answer "final", first see to it that a request with this key and a Semel-Fence lower than "fence" is refused from now on. It is asked when a duplicate comes, and every --reconcile-every.
 
 REPLAYS AND RIGHTS (--authorize-url)
 

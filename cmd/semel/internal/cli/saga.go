@@ -18,7 +18,7 @@ import (
 
 type sagaCmd struct {
 	List  sagaListCmd  `cmd:"" help:"List the sagas that have not ended."`
-	Stats sagaStatsCmd `cmd:"" help:"Count the sagas that are stuck or due, for an alert."`
+	Stats sagaStatsCmd `cmd:"" help:"Count the sagas that are stuck or due. Alerts use it."`
 	Show  sagaShowCmd  `cmd:"" help:"Show a saga and its steps."`
 	Retry sagaRetryCmd `cmd:"" help:"Let a stuck saga go on."`
 	Skip  sagaSkipCmd  `cmd:"" help:"Say that a step, or a compensation, of a stuck saga is done."`
@@ -168,7 +168,7 @@ type decideFlags struct {
 	storeFlag
 	Tenant      raw      `name:"tenant" placeholder:"NAME" help:"The tenant of the saga; leave it out if all tenants share it."`
 	Fence       uint64   `name:"fence" required:"" placeholder:"N" help:"The fence that semel saga show has shown: the decision is about that state of the saga, and no later one."`
-	Reason      string   `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the log and the record."`
+	Reason      string   `name:"reason" required:"" placeholder:"TEXT" help:"The reason. The log and the record keep it."`
 	NotHappened []string `name:"not-happened" placeholder:"STEP" help:"A Parked step in doubt that did not happen."`
 }
 

@@ -10,16 +10,16 @@ import (
 // answer that are kept, and the pages that may read the proxy's own answers. Nil: not
 // set.
 type Compared struct {
-	FingerprintHeaders *[]string `yaml:"fingerprint-headers" name:"fingerprint-headers" placeholder:"NAME,…" group:"Answers" help:"Request headers that must be equal in all requests with one key; Host is the host name (default Host, Content-Encoding, If-Match, X-HTTP-Method-Override and others that change what a request means; docs/http.md lists them)."`
+	FingerprintHeaders *[]string `yaml:"fingerprint-headers" name:"fingerprint-headers" placeholder:"NAME,…" group:"Answers" help:"Request headers that must be equal in all requests with one key; Host is the host name (default: Host, Content-Encoding, If-Match, X-HTTP-Method-Override and others that change the meaning of a request; docs/http.md lists them)."`
 	ReplayHeaders      *[]string `yaml:"replay-headers" name:"replay-headers" placeholder:"NAME,…" group:"Answers" help:"Headers of an answer that are kept and repeated, besides the usual ones; docs/http.md lists those."`
-	RefusalOrigins     *[]string `yaml:"refusal-origins" name:"refusal-origins" placeholder:"ORIGIN,…" group:"Answers" help:"Origins, such as https://shop.example, whose pages may read the proxy's own answers (CORS); * for all, without credentials (default none)."`
+	RefusalOrigins     *[]string `yaml:"refusal-origins" name:"refusal-origins" placeholder:"ORIGIN,…" group:"Answers" help:"Origins, such as https://shop.example, whose pages may read the proxy's own answers (CORS); * for all, without credentials (default: none)."`
 }
 
 // Statuses tells which statuses of the upstream are results, and which say that nothing
 // was done. A rule can set them. If a field is nil, the top level applies.
 type Statuses struct {
-	FinalStatuses    *[]int `yaml:"final-statuses" name:"final-statuses" placeholder:"STATUS,…" group:"Requests" help:"Statuses of the upstream that are results to keep, besides those of docs/http-answers.md, such as 402."`
-	NoEffectStatuses *[]int `yaml:"no-effect-statuses" name:"no-effect-statuses" placeholder:"STATUS,…" group:"Requests" help:"Statuses of the upstream that say that nothing was done, so that the request may run again, besides those of docs/http-answers.md, such as 404 or 302."`
+	FinalStatuses    *[]int `yaml:"final-statuses" name:"final-statuses" placeholder:"STATUS,…" group:"Requests" help:"Statuses of the upstream that are results to keep, besides the ones in docs/http-answers.md, such as 402."`
+	NoEffectStatuses *[]int `yaml:"no-effect-statuses" name:"no-effect-statuses" placeholder:"STATUS,…" group:"Requests" help:"Statuses of the upstream that say that nothing was done, so that the request may run again, besides the ones in docs/http-answers.md, such as 404 or 302."`
 }
 
 // compared resolves the options of Compared.

@@ -9,13 +9,13 @@ type Options struct {
 	Listen           *string `yaml:"listen" name:"listen" placeholder:"ADDR" group:"Where" help:"Address that clients connect to (default 127.0.0.1:8080), or unix:PATH for a Unix socket."`
 	AdminListen      *string `yaml:"admin-listen" name:"admin-listen" placeholder:"ADDR" group:"Where" help:"Address of /healthz, /readyz and /metrics (default: none). Keep it private."`
 	Upstream         *string `yaml:"upstream" name:"upstream" placeholder:"URL" group:"Where" help:"The one service that requests go to, such as http://127.0.0.1:3000. Required."`
-	HostHeader       *string `yaml:"host-header" name:"host-header" placeholder:"WHICH" group:"Where" help:"The Host that the upstream sees: upstream (its own, the default) or client (as the client sent it). X-Forwarded-Host has the client's."`
+	HostHeader       *string `yaml:"host-header" name:"host-header" placeholder:"WHICH" group:"Where" help:"The Host that the upstream sees: upstream (default; its own) or client (as the client sent it). X-Forwarded-Host has the client's."`
 	TrustForwarded   *bool   `yaml:"trust-forwarded" name:"trust-forwarded" negatable:"" group:"Where" help:"Pass on the X-Forwarded-For, -Host and -Proto that come in: only behind a proxy that sets them. By default they are replaced."`
 	Store            *string `yaml:"store" name:"store" placeholder:"URL" group:"Where" help:"Where the records are kept: sqlite:PATH (default sqlite:semel.db), postgres://USER@HOST/DATABASE, redis://HOST:PORT/0, dynamodb://TABLE?region=REGION or memory: (lost with the process; only for one replica and trials)."`
 	EncryptionKeys   *string `yaml:"encryption-keys" name:"encryption-keys" placeholder:"FILE" group:"Where" help:"Keys that encrypt what the store keeps of requests and answers, one 'id key' a line, the key 32 bytes in base64 (openssl rand -base64 32). The first one encrypts, all decrypt (default: nothing is encrypted). Read again when it changes; see docs/data-protection.md."`
 	RequireEncrypted *bool   `yaml:"require-encrypted" name:"require-encrypted" negatable:"" group:"Where" help:"Refuse records in clear text: when none from before encryption-keys is left. By default they are read."`
 
-	Scope       *string   `yaml:"scope" name:"scope" placeholder:"RULE" group:"Whose keys" help:"Whose keys are whose: single, header:NAME, jwt:CLAIM or jwt-unverified:CLAIM; see above. Required."`
+	Scope       *string   `yaml:"scope" name:"scope" placeholder:"RULE" group:"Whose keys" help:"To whom keys belong: single, header:NAME, jwt:CLAIM or jwt-unverified:CLAIM; see above. Required."`
 	JWKS        *string   `yaml:"jwks" name:"jwks" placeholder:"URL|FILE" group:"Whose keys" help:"For jwt:CLAIM, the key set that tokens are verified with. Read again every 10 minutes, a file every 10 seconds."`
 	JWTIssuer   *string   `yaml:"jwt-issuer" name:"jwt-issuer" placeholder:"ISS" group:"Whose keys" help:"For jwt:CLAIM, the issuer that a token must name (default: any whose key is in the set)."`
 	JWTAudience *string   `yaml:"jwt-audience" name:"jwt-audience" placeholder:"AUD" group:"Whose keys" help:"For jwt:CLAIM, an audience that a token must name (default: any)."`
@@ -36,7 +36,7 @@ type Options struct {
 	WriteTimeout *Duration `yaml:"write-timeout" name:"write-timeout" placeholder:"TIME" group:"Limits" help:"How long a client may take nothing of its answer before it is cut off (default 60s; 0: for ever)."`
 	MaxOutcome   *Size     `yaml:"max-outcome" name:"max-outcome" placeholder:"SIZE" group:"Limits" help:"The largest answer to keep (default 1MiB). A larger one reaches the first caller; duplicates are told that it is done."`
 	Drain        *Duration `yaml:"drain" name:"drain" placeholder:"TIME" group:"Limits" help:"How long a stop waits for requests in flight (default 30s)."`
-	SweepEvery   *Duration `yaml:"sweep-every" name:"sweep-every" placeholder:"TIME" group:"Limits" help:"Pause between two removals of what has expired (default 1m; 0: never)."`
+	SweepEvery   *Duration `yaml:"sweep-every" name:"sweep-every" placeholder:"TIME" group:"Limits" help:"Pause between two removals of expired records (default 1m; 0: never)."`
 
 	RefusalPause *Duration `yaml:"refusal-pause" name:"refusal-pause" placeholder:"TIME" group:"Limits" help:"How long the proxy waits before it refuses a request of a tenant that is over its limits, so that a client that ignores Retry-After does not take the processor (default 250ms; 0: not at all)."`
 	UpstreamIdle *Duration `yaml:"upstream-idle" name:"upstream-idle" placeholder:"TIME" group:"Limits" help:"How long an idle connection to the upstream is kept (default 4s; 0: for ever). Keep it below the upstream's own limit, which is 5s in Node and Uvicorn."`

@@ -16,7 +16,7 @@ type Transports struct {
 	TLSKey      *string `yaml:"tls-key" name:"tls-key" placeholder:"FILE" group:"TLS" help:"The private key of tls-cert."`
 	TLSClientCA *string `yaml:"tls-client-ca" name:"tls-client-ca" placeholder:"FILE" group:"TLS" help:"Clients must have a certificate of one of these authorities (mutual TLS)."`
 
-	UpstreamCA   *string `yaml:"upstream-ca" name:"upstream-ca" placeholder:"FILE" group:"TLS" help:"The authorities that the upstream's certificate is checked with (default: those of the system)."`
+	UpstreamCA   *string `yaml:"upstream-ca" name:"upstream-ca" placeholder:"FILE" group:"TLS" help:"The authorities that the upstream's certificate is checked with (default: the system's)."`
 	UpstreamCert *string `yaml:"upstream-cert" name:"upstream-cert" placeholder:"FILE" group:"TLS" help:"The proxy's certificate for the upstream (mutual TLS)."`
 	UpstreamKey  *string `yaml:"upstream-key" name:"upstream-key" placeholder:"FILE" group:"TLS" help:"The private key of upstream-cert."`
 	HookCA       *string `yaml:"hook-ca" name:"hook-ca" placeholder:"FILE" group:"TLS" help:"The same for reconcile-url and authorize-url."`

@@ -43,7 +43,7 @@ var (
 )
 
 // docs is where the codes are explained.
-const docs = "https://pkg.go.dev/github.com/semel-go/semel/semelhttp#"
+const docs = "https://github.com/semel-go/semel/blob/main/docs/reference/errors.md#"
 
 // Write sends p without its Err.
 func Write(w http.ResponseWriter, p semelhttp.Problem) {

@@ -19,7 +19,7 @@ func TestWrite_ErrorNotShown(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	if w.Code != 503 || got["code"] != "c" || got["title"] != "T" || got["detail"] != "D" || got["status"] != 503.0 || !strings.HasSuffix(got["type"].(string), "#c") {
+	if w.Code != 503 || got["code"] != "c" || got["title"] != "T" || got["detail"] != "D" || got["status"] != 503.0 || got["type"] != "https://github.com/semel-go/semel/blob/main/docs/reference/errors.md#c" {
 		t.Errorf("got %d, %v", w.Code, got)
 	}
 	h := w.Header()

@@ -82,7 +82,7 @@ With --mode structured the body is the whole event as application/cloudevents+js
 
 RECONCILING (--reconcile-url, with on-doubt park)
 
-The question and the answers are those of semel proxy; "operation" is the group. "happened": true with a status from 400 on means that the message failed.
+The question and the answers are the same as for semel proxy; "operation" is the group. "happened": true with a status from 400 on means that the message failed.
 
 DEAD LETTERS AND QUARANTINE (--dead-letters, --quarantine)
 

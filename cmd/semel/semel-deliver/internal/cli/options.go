@@ -31,7 +31,7 @@ type options struct {
 
 	Group      string   `name:"group" placeholder:"NAME" group:"Whose keys" help:"The name that keys are kept under, and the consumer group of Kafka. Two services that get the same messages need two groups (default: the consumer of NATS, the queue of RabbitMQ or SQS, the subscription of Pulsar; required with kafka://)."`
 	Key        []string `name:"key" placeholder:"SOURCE,…" default:"header:idempotency-key,cloudevent" group:"Whose keys" help:"Where a message has its key; the first that finds one decides (default ${default}); see above. A message without a key goes to the dead letters."`
-	Scope      string   `name:"scope" placeholder:"RULE" default:"single" group:"Whose keys" help:"Whose keys are whose: single (default, all messages share one space of keys) or header:NAME, the header of messages that names the tenant. The service gets that header."`
+	Scope      string   `name:"scope" placeholder:"RULE" default:"single" group:"Whose keys" help:"To whom keys belong: single (default, all messages share one space of keys) or header:NAME, the header of messages that names the tenant. The service gets that header."`
 	Compare    string   `name:"compare" placeholder:"WHAT" default:"body" group:"Whose keys" help:"What two messages with one key must have in common: body (default, with the topic or address) or nothing. A message that differs goes to the dead letters."`
 	SecretFile string   `name:"secret-file" placeholder:"FILE" group:"Whose keys" help:"Secrets that key the hashes of messages, one id:hex a line, the newest first (default: unkeyed). Read at the start."`
 
@@ -45,7 +45,7 @@ type options struct {
 	Header           []string        `name:"header" placeholder:"NAME: VALUE" sep:"none" group:"Requests" help:"A header that each request gets, such as \"Authorization: Bearer …\". Can be repeated. SEMEL_HEADER keeps a secret off the command line."`
 	ForwardHeaders   []string        `name:"forward-headers" placeholder:"NAME,…" default:"traceparent,tracestate" group:"Requests" help:"Headers of a message that its request gets, too (default ${default})."`
 	Timeout          config.Duration `name:"timeout" placeholder:"TIME" default:"60s" group:"Requests" help:"How long the service may take for a message (default ${default}). After that it is in doubt."`
-	DoneStatuses     []int           `name:"done-statuses" placeholder:"STATUS,…" group:"Requests" help:"Statuses that say that the message is done, besides those of docs/deliver.md, such as 409 of a service that answers so when it knows the key."`
+	DoneStatuses     []int           `name:"done-statuses" placeholder:"STATUS,…" group:"Requests" help:"Statuses that say that the message is done, besides the ones in docs/deliver.md, such as 409 of a service that answers so when it knows the key."`
 	FinalStatuses    []int           `name:"final-statuses" placeholder:"STATUS,…" group:"Requests" help:"Statuses that send the message to the dead letters at once, such as 402."`
 	NoEffectStatuses []int           `name:"no-effect-statuses" placeholder:"STATUS,…" group:"Requests" help:"Statuses that say that nothing was done, such as 404 or 500."`
 
@@ -64,10 +64,10 @@ type options struct {
 	ShortRetention bool            `name:"short-retention" group:"Limits" help:"Accept a broker that keeps messages for longer than retention, such as a queue of RabbitMQ. Older messages go to the quarantine."`
 	StoreTimeout   config.Duration `name:"store-timeout" placeholder:"TIME" default:"5s" group:"Limits" help:"How long one answer of the store may take (default ${default}). Then no message is taken until it answers."`
 	Drain          config.Duration `name:"drain" placeholder:"TIME" default:"30s" group:"Limits" help:"How long a stop waits for requests in flight (default ${default})."`
-	SweepEvery     config.Duration `name:"sweep-every" placeholder:"TIME" default:"1m" group:"Limits" help:"Pause between two removals of what has expired (default ${default}; 0: never)."`
+	SweepEvery     config.Duration `name:"sweep-every" placeholder:"TIME" default:"1m" group:"Limits" help:"Pause between two removals of expired records (default ${default}; 0: never)."`
 	ToIdle         config.Duration `name:"to-idle" placeholder:"TIME" default:"4s" group:"Limits" help:"How long an idle connection to the service is kept (default ${default}). Keep it below the service's own limit, which is 5s in Node and Uvicorn."`
 
-	ToCA     string `name:"to-ca" placeholder:"FILE" group:"TLS" help:"The authorities that the service's certificate is checked with (default: those of the system). All files of this group are read again when they change."`
+	ToCA     string `name:"to-ca" placeholder:"FILE" group:"TLS" help:"The authorities that the service's certificate is checked with (default: the system's). All files of this group are read again when they change."`
 	ToCert   string `name:"to-cert" placeholder:"FILE" group:"TLS" help:"This program's certificate for the service (mutual TLS)."`
 	ToKey    string `name:"to-key" placeholder:"FILE" group:"TLS" help:"The private key of to-cert."`
 	HookCA   string `name:"hook-ca" placeholder:"FILE" group:"TLS" help:"The same for reconcile-url."`

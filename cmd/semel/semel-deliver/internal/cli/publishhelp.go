@@ -31,7 +31,7 @@ Webhooks are signed as the specification Standard Webhooks says. Each answer oth
 
 A MESSAGE FAILS
 
-The later messages of its order key wait, and it is sent again after 1s, 2s, 4s … 1min. The log says why, and what mends it. A message that the destination will never accept goes to the quarantine: see semel outbox list, retry and drop.
+The later messages of its order key wait, and it is sent again after 1s, 2s, 4s … 1min. The log says why, and how to mend it. A message that the destination will never accept goes to the quarantine: see semel outbox list, retry and drop.
 
 ADMIN (--admin-listen)
 

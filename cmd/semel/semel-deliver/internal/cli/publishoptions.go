@@ -19,7 +19,7 @@ type publishOptions struct {
 	Header     []string        `name:"header" placeholder:"NAME: VALUE" sep:"none" group:"Webhooks" help:"A header that each request gets, such as \"Authorization: Bearer …\". Can be repeated. SEMEL_HEADER keeps a secret off the command line."`
 	Timeout    config.Duration `name:"timeout" placeholder:"TIME" default:"10s" group:"Webhooks" help:"How long the receiver may take for a message (default ${default})."`
 	ToIdle     config.Duration `name:"to-idle" placeholder:"TIME" default:"4s" group:"Webhooks" help:"How long an idle connection to the receiver is kept (default ${default})."`
-	ToCA       string          `name:"to-ca" placeholder:"FILE" group:"Webhooks" help:"The authorities that the receiver's certificate is checked with (default: those of the system). The three files are read again when they change."`
+	ToCA       string          `name:"to-ca" placeholder:"FILE" group:"Webhooks" help:"The authorities that the receiver's certificate is checked with (default: the system's). The three files are read again when they change."`
 	ToCert     string          `name:"to-cert" placeholder:"FILE" group:"Webhooks" help:"This program's certificate for the receiver (mutual TLS)."`
 	ToKey      string          `name:"to-key" placeholder:"FILE" group:"Webhooks" help:"The private key of to-cert."`
 
@@ -28,6 +28,6 @@ type publishOptions struct {
 	Batch       int             `name:"batch" placeholder:"N" default:"256" group:"Limits" help:"How many messages are read from the store at once (default ${default})."`
 	Poll        config.Duration `name:"poll" placeholder:"TIME" default:"0" group:"Limits" help:"How often an idle publisher looks for messages (default: 1s with notifications of PostgreSQL, 20ms without)."`
 	Lease       config.Duration `name:"lease" placeholder:"TIME" default:"15s" group:"Limits" help:"How long others wait for the lanes of a publisher that died (default ${default})."`
-	Retention   config.Duration `name:"retention" placeholder:"TIME" default:"0" group:"Limits" help:"How long sent messages are kept, for a destination that loses them (default 0: they are deleted)."`
+	Retention   config.Duration `name:"retention" placeholder:"TIME" default:"0" group:"Limits" help:"How long sent messages are kept, because a destination may lose them (default 0: they are deleted)."`
 	Drain       config.Duration `name:"drain" placeholder:"TIME" default:"10s" group:"Limits" help:"How long a stop waits for messages that are being sent (default ${default})."`
 }

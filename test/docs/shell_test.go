@@ -1,0 +1,156 @@
+//go:build unix
+
+package docs
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel/internal/proctest"
+	"github.com/semel-go/semel/test/internal/repo"
+)
+
+// shell is a bash that runs the commands of a page.
+type shell struct {
+	in    io.Writer
+	lines chan string // closed when the shell has ended
+	dir   string      // stands for ../trial
+	known map[string]string
+}
+
+// commandLimit is how long one command may take. The first builds programs.
+const commandLimit = 5 * time.Minute
+
+// endOfCommand is printed after each command.
+const endOfCommand = "== the command has ended =="
+
+var errNoBash = fmt.Errorf("a program is missing: bash")
+
+// newShell starts a shell at the root of the repository, with semel in its path. Each port
+// in the commands of the page gets a free one. The programs that the shell starts end with
+// the test.
+func newShell(t *testing.T, commands string) *shell {
+	t.Helper()
+	path, err := exec.LookPath("bash")
+	if err != nil {
+		proctest.Need(t, fmt.Errorf("%w: %w", errNoBash, err), errNoBash)
+	}
+	root, err := repo.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(semel(t))+string(os.PathListSeparator)+os.Getenv("PATH"))
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = write, write
+	s := &shell{in: in, lines: make(chan string, 1024), dir: t.TempDir(), known: map[string]string{}}
+	for _, m := range ports.FindAllStringSubmatch(commands, -1) {
+		port, err := proctest.FreePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.known[m[1]] = fmt.Sprint(port)
+	}
+	p := proctest.Run(t, cmd)
+	t.Cleanup(func() { _ = syscall.Kill(-p.Pid(), syscall.SIGKILL) }) // the group has the programs that still run
+	_ = write.Close()
+	go func() {
+		defer close(s.lines)
+		for lines := bufio.NewScanner(read); lines.Scan(); {
+			s.lines <- lines.Text()
+		}
+	}()
+	return s
+}
+
+// killedJob is what bash says about a program that was killed.
+var killedJob = regexp.MustCompile(`^\S*bash: (?:line \d+: +)?\d+ Killed`)
+
+// run runs a command and returns what it prints. After a command in the background it
+// waits for as many lines as the page shows.
+func (s *shell) run(t *testing.T, text string, shown int) (printed []string) {
+	t.Helper()
+	if _, err := fmt.Fprintf(s.in, "%s\necho '%s'\n", s.here(text), endOfCommand); err != nil {
+		t.Fatalf("$ %s: %v", text, err)
+	}
+	late := time.After(commandLimit)
+	background, ended := strings.HasSuffix(text, "&"), false
+	for !ended || background && len(printed) < shown {
+		select {
+		case line, ok := <-s.lines:
+			switch {
+			case !ok:
+				t.Fatalf("$ %s: the shell has ended:\n%s", text, strings.Join(printed, "\n"))
+			case line == endOfCommand:
+				ended = true
+			case !killedJob.MatchString(line):
+				printed = append(printed, line)
+			}
+		case <-late:
+			t.Fatalf("$ %s: has not ended, or not printed %d lines, after %v:\n%s", text, shown, commandLimit, strings.Join(printed, "\n"))
+		}
+	}
+	return printed
+}
+
+// ports are addresses of a page.
+var ports = regexp.MustCompile(`127\.0\.0\.1:(\d+)`)
+
+// here replaces the folder, the ports and the fencing tokens of the page by those of this
+// run.
+func (s *shell) here(text string) string {
+	text = strings.ReplaceAll(text, "../trial", s.dir)
+	for page, actual := range s.known {
+		text = regexp.MustCompile(`\b`+page+`\b`).ReplaceAllString(text, actual)
+	}
+	return text
+}
+
+// varies are the parts of an output that differ from run to run: times, fencing tokens,
+// ports, process numbers after the name of the machine, and durations.
+var varies = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)|\b\d{13,}\b|127\.0\.0\.1:\d+|\b[\w.-]+/\d+\b|\b[0-9a-f]{32}\b|\b\d+(?:\.\d+)?(?:ms|µs|ns|m|s)\b`)
+
+// same reports whether an output is the one that the page shows, but for the parts that
+// vary, the width of columns, and the rest of a line that ends with an ellipsis on the page.
+// It remembers for which fencing token each one of the page stands.
+func (s *shell) same(page, got []string) bool {
+	if len(page) != len(got) {
+		return false
+	}
+	for i := range page {
+		want, shortened := strings.CutSuffix(strings.ReplaceAll(page[i], "../trial", s.dir), "…")
+		a, b := plain(want), plain(got[i])
+		if shortened && !strings.HasPrefix(b, a) || !shortened && a != b {
+			return false
+		}
+		actual := varies.FindAllString(got[i], -1)
+		for n, token := range varies.FindAllString(want, -1) {
+			if strings.Trim(token, "0123456789") == "" {
+				s.known[token] = actual[n]
+			}
+		}
+	}
+	return true
+}
+
+// plain is a line with marks instead of the parts that vary.
+func plain(line string) string {
+	return strings.Join(strings.Fields(varies.ReplaceAllString(line, "<…>")), " ")
+}
