@@ -117,6 +117,10 @@ bench: ## Run the benchmarks that compare contenders side by side
 docs: ## Write the pages of docs/reference that are made from the code
 	SEMEL_WRITE_DOCS=1 $(GO) test -count=1 -run '^TestReference_' ./cmd/semel/internal/cli ./cmd/semel/semel-deliver/internal/cli ./semelotel ./test/docs
 
+.PHONY: site
+site: ## Make a site of the pages in bin/site, with Sphinx from PyPI
+	./scripts/site/site $(BIN)/site
+
 .PHONY: evidence
 evidence: ## Run the long forms of all that counts, and write docs/evidence.md (less than an hour on 2 cores)
 	@$(MAKE) --no-print-directory tools
