@@ -99,14 +99,15 @@ func typeText(e ast.Expr) string {
 }
 
 // words are the rest of a sentence; a dot inside a name does not end it.
-const words = `((?:[^.;]|\.\w)+)`
+const words = `((?:[^.;]|\.["\w])+)`
 
 var defaults = []*regexp.Regexp{
 	regexp.MustCompile(`^\w+ (?:is|are) ([A-Z]\S*|\S+\(\)) by default\b`),
-	regexp.MustCompile(`(?:^|[:.(] )([^:.()]*?(?:\([^)]*\))?),? by default\b`),
+	regexp.MustCompile(`("[^"]*") by default\b`),
+	regexp.MustCompile(`(?:^|[:.(] )((?:[^:.()]|\.\w)*?(?:\([^)]*\))?),? by default\b`),
 	regexp.MustCompile(`\b(?:Nil|nil|Zero|Empty)(?:,? (?:and|or) [\w ]+)?(?: means|:) ` + words),
 	regexp.MustCompile(`[Tt]he defaults? (?:is|are) ` + words),
-	regexp.MustCompile(`\bby default ` + words),
+	regexp.MustCompile(`\b(?:[Bb]y default|Default:) ` + words),
 	regexp.MustCompile(`(\S+)(?:, the default:| \(the default\))`),
 }
 
@@ -148,7 +149,7 @@ each table has the field, the last the comment of the code.
 		fmt.Fprintf(&b, "\n## `%s.%s`\n\n%s Package [`%s`](https://pkg.go.dev/%s).\n\n| field | type | default | meaning |\n|---|---|---|---|\n", o.pkg, o.name, comment(o.doc), doc, doc)
 		for _, f := range o.fields {
 			def := comment(defaultOf(f.doc))
-			if def == "" && f.kind == "bool" {
+			if f.kind == "bool" {
 				def = "false"
 			}
 			fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s |\n", f.name, pagetest.Cell(f.kind), def, comment(f.doc))
