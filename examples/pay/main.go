@@ -42,7 +42,7 @@ func pay(ctx context.Context, order, account string, cents int, slow bool) error
 		return err
 	}
 	defer store.Close()
-	guard, err := semel.New(store, &semel.Options{OnDoubt: semel.Park, Lease: 5 * time.Second})
+	guard, err := semel.New(store, &semel.Options{OnDoubt: semel.Park, Lease: 10 * time.Second})
 	if err != nil {
 		return err
 	}
