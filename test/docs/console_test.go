@@ -31,7 +31,7 @@ func TestConsoleBlocks_Run_PrintWhatThePageShows(t *testing.T) {
 			}
 			s := newShell(t, strings.Join(all, "\n"))
 			for _, c := range commands {
-				if got := s.run(t, c.text, len(c.output)); !s.same(c.output, got) {
+				if got := s.run(t, c.text, len(c.output)); !s.matches(c.output, got) {
 					t.Fatalf("%s:%d: $ %s\nprints\n%s\nand the page shows\n%s", p.name, c.line, c.text, strings.Join(got, "\n"), strings.Join(c.output, "\n"))
 				}
 			}
@@ -79,7 +79,7 @@ func TestCommandsOf_Block_CommandsAndOutput(t *testing.T) {
 }
 
 func TestShell_OutputDiffers_IsFound(t *testing.T) {
-	s := shell{known: map[string]string{}}
+	s := shell{actual: map[string]string{}}
 	for page, c := range map[string]struct {
 		got  string
 		same bool
@@ -93,14 +93,14 @@ func TestShell_OutputDiffers_IsFound(t *testing.T) {
 		"semel: in progress":                {"semel: outcome unknown", false},
 		"resolved, with fence 179500000000": {"resolved", false},
 	} {
-		if got := s.same([]string{page}, []string{c.got}); got != c.same {
+		if got := s.matches([]string{page}, []string{c.got}); got != c.same {
 			t.Errorf("%q and %q: the same is %v", page, c.got, got)
 		}
 	}
-	if got := s.known["1795000000000001"]; got != "1795999999999999" {
+	if got := s.actual["1795000000000001"]; got != "1795999999999999" {
 		t.Errorf("the fence of the page stands for %q", got)
 	}
-	if s.same([]string{"a"}, nil) {
+	if s.matches([]string{"a"}, nil) {
 		t.Error("a missing line is not noticed")
 	}
 }

@@ -4,6 +4,7 @@ package docs
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -21,10 +22,10 @@ import (
 
 // shell is a bash that runs the commands of a page.
 type shell struct {
-	in    io.Writer
-	lines chan string // closed when the shell has ended
-	dir   string      // stands for ../trial
-	known map[string]string
+	in     io.Writer
+	lines  chan string       // closed when the shell has ended
+	dir    string            // stands for ../trial
+	actual map[string]string // ports and fencing tokens of this run, by those of the page
 }
 
 // commandLimit is how long one command may take. The first builds programs.
@@ -33,17 +34,30 @@ const commandLimit = 5 * time.Minute
 // endOfCommand is printed after each command.
 const endOfCommand = "== the command has ended =="
 
-var errNoBash = fmt.Errorf("a program is missing: bash")
+var errMissing = errors.New("a program that a page uses is missing")
+
+// programs are those that the commands of pages use besides semel and Go.
+var programs = regexp.MustCompile(`(?m)(?:^|[(| ])(python3|node|java|curl|openssl) `)
+
+// need skips the test if a program is not installed, or fails it if SEMEL_TEST_REQUIRE is 1.
+func need(t *testing.T, program string) (path string) {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		proctest.Need(t, fmt.Errorf("%w: %w", errMissing, err), errMissing)
+	}
+	return path
+}
 
 // newShell starts a shell at the root of the repository, with semel in its path. Each port
 // in the commands of the page gets a free one. The programs that the shell starts end with
 // the test.
 func newShell(t *testing.T, commands string) *shell {
 	t.Helper()
-	path, err := exec.LookPath("bash")
-	if err != nil {
-		proctest.Need(t, fmt.Errorf("%w: %w", errNoBash, err), errNoBash)
+	for _, m := range programs.FindAllStringSubmatch(commands, -1) {
+		need(t, m[1])
 	}
+	path := need(t, "bash")
 	root, err := repo.Root()
 	if err != nil {
 		t.Fatal(err)
@@ -60,13 +74,13 @@ func newShell(t *testing.T, commands string) *shell {
 		t.Fatal(err)
 	}
 	cmd.Stdout, cmd.Stderr = write, write
-	s := &shell{in: in, lines: make(chan string, 1024), dir: t.TempDir(), known: map[string]string{}}
+	s := &shell{in: in, lines: make(chan string, 1024), dir: t.TempDir(), actual: map[string]string{}}
 	for _, m := range ports.FindAllStringSubmatch(commands, -1) {
 		port, err := proctest.FreePort()
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.known[m[1]] = fmt.Sprint(port)
+		s.actual[m[1]] = fmt.Sprint(port)
 	}
 	p := proctest.Run(t, cmd)
 	t.Cleanup(func() { _ = syscall.Kill(-p.Pid(), syscall.SIGKILL) }) // the group has the programs that still run
@@ -87,7 +101,7 @@ var killedJob = regexp.MustCompile(`^\S*bash: (?:line \d+: +)?\d+ Killed`)
 // waits for as many lines as the page shows.
 func (s *shell) run(t *testing.T, text string, shown int) (printed []string) {
 	t.Helper()
-	if _, err := fmt.Fprintf(s.in, "%s\necho '%s'\n", s.here(text), endOfCommand); err != nil {
+	if _, err := fmt.Fprintf(s.in, "%s\necho '%s'\n", s.substitute(text), endOfCommand); err != nil {
 		t.Fatalf("$ %s: %v", text, err)
 	}
 	late := time.After(commandLimit)
@@ -113,44 +127,44 @@ func (s *shell) run(t *testing.T, text string, shown int) (printed []string) {
 // ports are addresses of a page.
 var ports = regexp.MustCompile(`127\.0\.0\.1:(\d+)`)
 
-// here replaces the folder, the ports and the fencing tokens of the page by those of this
+// substitute replaces the folder, the ports and the fencing tokens of the page by those of this
 // run.
-func (s *shell) here(text string) string {
+func (s *shell) substitute(text string) string {
 	text = strings.ReplaceAll(text, "../trial", s.dir)
-	for page, actual := range s.known {
-		text = regexp.MustCompile(`\b`+page+`\b`).ReplaceAllString(text, actual)
+	for shown, actual := range s.actual {
+		text = regexp.MustCompile(`\b`+shown+`\b`).ReplaceAllString(text, actual)
 	}
 	return text
 }
 
-// varies are the parts of an output that differ from run to run: times, fencing tokens,
+// variable are the parts of an output that differ from run to run: times, fencing tokens,
 // ports, process numbers after the name of the machine, and durations.
-var varies = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)|\b\d{13,}\b|127\.0\.0\.1:\d+|\b[\w.-]+/\d+\b|\b[0-9a-f]{32}\b|\b\d+(?:\.\d+)?(?:ms|µs|ns|m|s)\b`)
+var variable = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)|\b\d{13,}\b|127\.0\.0\.1:\d+|\b[\w.-]+/\d+\b|\b[0-9a-f]{32}\b|\b\d+(?:\.\d+)?(?:ms|µs|ns|m|s)\b`)
 
-// same reports whether an output is the one that the page shows, but for the parts that
+// matches reports whether an output is the one that the page shows. It ignores the parts that
 // vary, the width of columns, and the rest of a line that ends with an ellipsis on the page.
-// It remembers for which fencing token each one of the page stands.
-func (s *shell) same(page, got []string) bool {
+// It keeps the fencing tokens, so that later commands of the page can name them.
+func (s *shell) matches(page, got []string) bool {
 	if len(page) != len(got) {
 		return false
 	}
 	for i := range page {
 		want, shortened := strings.CutSuffix(strings.ReplaceAll(page[i], "../trial", s.dir), "…")
-		a, b := plain(want), plain(got[i])
+		a, b := normalize(want), normalize(got[i])
 		if shortened && !strings.HasPrefix(b, a) || !shortened && a != b {
 			return false
 		}
-		actual := varies.FindAllString(got[i], -1)
-		for n, token := range varies.FindAllString(want, -1) {
+		actual := variable.FindAllString(got[i], -1)
+		for n, token := range variable.FindAllString(want, -1) {
 			if strings.Trim(token, "0123456789") == "" {
-				s.known[token] = actual[n]
+				s.actual[token] = actual[n]
 			}
 		}
 	}
 	return true
 }
 
-// plain is a line with marks instead of the parts that vary.
-func plain(line string) string {
-	return strings.Join(strings.Fields(varies.ReplaceAllString(line, "<…>")), " ")
+// normalize returns a line with marks instead of the parts that vary.
+func normalize(line string) string {
+	return strings.Join(strings.Fields(variable.ReplaceAllString(line, "<…>")), " ")
 }

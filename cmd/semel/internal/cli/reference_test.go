@@ -31,9 +31,9 @@ func TestReference_Proxy_IsWhatTheCodeSays(t *testing.T) {
 		var b strings.Builder
 		b.WriteString("# `semel proxy`\n\n" + optionstest.Generated + optionstest.Prose(n.Help) + "\n\n")
 		b.WriteString("The [options](#options) are at the end. [The sidecar in production](../sidecar.md) helps to choose them.\n\n")
-		optionstest.Detail(&b, n.Detail, 2)
+		optionstest.WriteDetail(&b, n.Detail, 2)
 		b.WriteString("## Options\n\nEach option can also be a variable, as `SEMEL_` and its name in capitals, with `_` for `-`. All but `--config`, `--log-level`, `--json` and `--version` can be in the file of `--config`, by their names.\n\n")
-		optionstest.Write(&b, n, 3)
+		optionstest.WriteOptions(&b, n, 3)
 		b.WriteString(global(app))
 		pagetest.Check(t, "docs/reference/proxy.md", strings.TrimSpace(b.String())+"\n")
 	}
@@ -80,15 +80,15 @@ func section(b *strings.Builder, n *kong.Node) {
 	if len(n.Positional) > 0 {
 		b.WriteString("\n")
 	}
-	optionstest.Write(b, n, 3)
-	optionstest.Detail(b, n.Detail, 3)
+	optionstest.WriteOptions(b, n, 3)
+	optionstest.WriteDetail(b, n.Detail, 3)
 }
 
 // global has the options of every command.
 func global(app *kong.Application) string {
 	var b strings.Builder
 	b.WriteString("## Options of every command\n\n")
-	optionstest.Write(&b, app.Node, 3)
+	optionstest.WriteOptions(&b, app.Node, 3)
 	return b.String()
 }
 
@@ -103,7 +103,7 @@ func TestProxy_DefaultGivenAsOption_ChangesNothing(t *testing.T) {
 			continue
 		}
 		for _, f := range n.Flags {
-			o := optionstest.Of(f)
+			o := optionstest.FromFlag(f)
 			switch {
 			case f.Name == "help":
 			case o.IsValue:

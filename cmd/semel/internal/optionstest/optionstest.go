@@ -5,7 +5,6 @@ package optionstest
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -17,14 +16,14 @@ import (
 // Option is an option of a command as a reader sees it.
 type Option struct {
 	Name, Placeholder string
-	Default           string // empty: none is named
+	Default           string // empty: the help names none
 	IsValue           bool   // Default is a value that the option takes, and no description
 	Meaning           string
 }
 
-// Of is an option of kong's model. Its help names a default as (default VALUE), or describes
-// it as (default: WORDS); both may go on after a semicolon.
-func Of(f *kong.Flag) Option {
+// FromFlag is an option of kong's model. Its help names a default as (default VALUE), or
+// describes it as (default: WORDS); both may go on after a semicolon.
+func FromFlag(f *kong.Flag) Option {
 	o := Option{Name: f.Name}
 	if !f.IsBool() {
 		o.Placeholder = f.PlaceHolder
@@ -43,15 +42,15 @@ func Of(f *kong.Flag) Option {
 }
 
 var (
-	described = regexp.MustCompile(` \(default: ((?:\([^)]*\)|[^;()])+)(?:; ([^)]*))?\)`) // (default: the system's)
-	named     = regexp.MustCompile(` \(default (\S+?)[:;,]?(?: ([^)]*))?\)`)              // (default 60s; 0: for ever)
+	inWords   = regexp.MustCompile(` \(default: ((?:\([^)]*\)|[^;()])+)(?:; ([^)]*))?\)`) // (default: the system's)
+	asValue   = regexp.MustCompile(` \(default (\S+?)[:;,]?(?: ([^)]*))?\)`)              // (default 60s; 0: for ever)
 	afterWord = regexp.MustCompile(`(\S+) \(default(?:[;,] [^)]*)?\)`)                    // retry (default; a repeat goes upstream again)
 )
 
 // splitDefault takes the default out of a help text. A default that stands after its word
 // stays in the text, too.
 func splitDefault(help string) (def string, isValue bool, rest string) {
-	for _, re := range []*regexp.Regexp{described, named} {
+	for _, re := range []*regexp.Regexp{inWords, asValue} {
 		m := re.FindStringSubmatchIndex(help)
 		if m == nil {
 			continue
@@ -60,7 +59,7 @@ func splitDefault(help string) (def string, isValue bool, rest string) {
 		if m[4] >= 0 {
 			rest += " (" + help[m[4]:m[5]] + ")"
 		}
-		return help[m[2]:m[3]], re == named, rest + help[m[1]:]
+		return help[m[2]:m[3]], re == asValue, rest + help[m[1]:]
 	}
 	if m := afterWord.FindStringSubmatch(help); m != nil {
 		return m[1], true, help
@@ -68,12 +67,12 @@ func splitDefault(help string) (def string, isValue bool, rest string) {
 	return "", false, help
 }
 
-// Options returns the visible options of a command in the order of its help, but for
-// those with the names.
-func Options(n *kong.Node, but ...string) (groups []string, byGroup map[string][]Option) {
+// grouped returns the visible options of a command, and their groups in the order of its
+// help.
+func grouped(n *kong.Node) (groups []string, byGroup map[string][]Option) {
 	byGroup = map[string][]Option{}
 	for _, f := range n.Flags {
-		if f.Hidden || slices.Contains(but, f.Name) {
+		if f.Hidden {
 			continue
 		}
 		group := ""
@@ -83,15 +82,15 @@ func Options(n *kong.Node, but ...string) (groups []string, byGroup map[string][
 		if byGroup[group] == nil {
 			groups = append(groups, group)
 		}
-		byGroup[group] = append(byGroup[group], Of(f))
+		byGroup[group] = append(byGroup[group], FromFlag(f))
 	}
 	return groups, byGroup
 }
 
-// Write writes the options of a command as tables: one for each group, under a heading of
-// the level.
-func Write(b *strings.Builder, n *kong.Node, level int, but ...string) {
-	groups, byGroup := Options(n, but...)
+// WriteOptions writes the options of a command as tables: one for each group, under a
+// heading of the level.
+func WriteOptions(b *strings.Builder, n *kong.Node, level int) {
+	groups, byGroup := grouped(n)
 	for _, group := range groups {
 		if group != "" {
 			fmt.Fprintf(b, "%s %s\n\n", strings.Repeat("#", level), group)
@@ -102,14 +101,14 @@ func Write(b *strings.Builder, n *kong.Node, level int, but ...string) {
 			if o.Placeholder != "" {
 				name += " " + o.Placeholder
 			}
-			fmt.Fprintf(b, "| `%s` | %s | %s |\n", strings.ReplaceAll(name, "|", `\|`), pagetest.Cell(o.shown()), pagetest.Cell(Prose(o.Meaning)))
+			fmt.Fprintf(b, "| `%s` | %s | %s |\n", strings.ReplaceAll(name, "|", `\|`), pagetest.Cell(o.defaultCell()), pagetest.Cell(Prose(o.Meaning)))
 		}
 		b.WriteString("\n")
 	}
 }
 
-// shown is the default as Markdown.
-func (o *Option) shown() string {
+// defaultCell is the default as Markdown.
+func (o *Option) defaultCell() string {
 	switch {
 	case o.Default == "":
 		return "none"
@@ -141,9 +140,9 @@ var otherPage = regexp.MustCompile(`\bdocs/([a-z-]+)\.md`)
 
 var heading = regexp.MustCompile(`^([A-Z][A-Z' -]+[A-Z])(?: \((.*)\))?$`)
 
-// Detail writes the long help of a command as Markdown: its headings at the level, its
+// WriteDetail writes the long help of a command as Markdown: its headings at the level, its
 // indented blocks as code, and its paragraphs.
-func Detail(b *strings.Builder, help string, level int) {
+func WriteDetail(b *strings.Builder, help string, level int) {
 	examples := false
 	for _, part := range strings.Split(strings.TrimSpace(help), "\n\n") {
 		m := heading.FindStringSubmatch(part)

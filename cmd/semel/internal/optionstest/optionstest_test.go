@@ -29,7 +29,7 @@ func TestSplitDefault_HelpTexts(t *testing.T) {
 
 func TestDetail_Help_IsMarkdown(t *testing.T) {
 	var b strings.Builder
-	Detail(&b, "Text of --store and <k>.\n\nExamples:\n\n    semel x\n    semel y\n\nWHOSE KEYS (--scope)\n\n    a  b\n", 3)
+	WriteDetail(&b, "Text of --store and <k>.\n\nExamples:\n\n    semel x\n    semel y\n\nWHOSE KEYS (--scope)\n\n    a  b\n", 3)
 	want := "Text of `--store` and \\<k>.\n\nExamples:\n\n```sh\nsemel x\nsemel y\n```\n\n### Whose keys (`--scope`)\n\n```text\na  b\n```\n\n"
 	if b.String() != want {
 		t.Errorf("%q", b.String())

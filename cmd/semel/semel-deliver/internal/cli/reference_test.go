@@ -23,9 +23,9 @@ func TestReference_Deliver_IsWhatTheCodeSays(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.WriteString("## `" + c.name + "`\n\n" + optionstest.Prose(c.description) + "\n\n")
-		optionstest.Detail(&b, parser.Model.Detail, 3)
+		optionstest.WriteDetail(&b, parser.Model.Detail, 3)
 		b.WriteString("### Options of `" + c.name + "`\n\n")
-		optionstest.Write(&b, parser.Model.Node, 4)
+		optionstest.WriteOptions(&b, parser.Model.Node, 4)
 	}
 	pagetest.Check(t, "docs/reference/deliver.md", strings.TrimSpace(b.String())+"\n")
 }
