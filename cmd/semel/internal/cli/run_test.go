@@ -46,8 +46,8 @@ func write(t testing.TB, name, content string) string {
 	return path
 }
 
+// It runs alone, because clients of Redis in other tests would write to its stderr.
 func TestRun_InvalidInput_OneLineExitCode2(t *testing.T) {
-	t.Parallel()
 	good := []string{"--upstream", "http://127.0.0.1:1", "--scope", "single"}
 	proxy := func(more ...string) []string { return append(append([]string{"proxy"}, good...), more...) }
 	conf := func(doc string) []string { return []string{"proxy", "--config", write(t, "semel.yaml", doc)} }
