@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,6 +87,9 @@ func cast(t testing.TB, role, upstream string, env ...string) *proc {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self)
+	if tool, err := exec.LookPath("taskset"); role == "flood" && err == nil && runtime.NumCPU() > 1 {
+		cmd = exec.Command(tool, "--cpu-list", "1", self) // its clients are on other machines: they leave a processor to the proxy
+	}
 	cmd.Env = append(append(os.Environ(), roleVar+"="+role, upstreamVar+"="+upstream), env...)
 	return launch(t, cmd)
 }
