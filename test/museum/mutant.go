@@ -37,6 +37,7 @@ const (
 
 	upstream = "cmd/semel/internal/upstream"
 	sidecar  = "cmd/semel/internal/proxy"
+	limits   = "cmd/semel/internal/limit"
 	hooks    = "cmd/semel/internal/hook"
 
 	delivery   = "cmd/semel/semel-deliver/internal/deliver"

@@ -11,7 +11,12 @@ var sidecars = []Mutant{
 	{
 		Name: "refused requests take the places of other tenants", Rule: "limits",
 		Dir: sidecar, Func: "(*Proxy).pause", Package: sidecar, Run: "TestLimits_TenantRefused",
-		Old: "limit.FromContext(ctx).End()", New: "_ = limit.FromContext(ctx)",
+		Old: "limit.FromContext(ctx).EndUnadmitted()", New: "_ = limit.FromContext(ctx)",
+	},
+	{
+		Name: "the body of a request that waits for its refusal does not count", Rule: "limits",
+		Dir: limits, Func: "(*Visit).EndUnadmitted", Package: limits, Run: "TestEndUnadmitted",
+		Old: "v != nil && v.account == nil", New: "v != nil",
 	},
 	{
 		Name: "that no answer came is kept as the answer", Rule: "doubt",

@@ -141,6 +141,45 @@ func TestSpool_BytesHeld_GivenBackAtTheEnd(t *testing.T) {
 	}
 }
 
+// A request that waits for its refusal frees its place only if its tenant has not
+// admitted it: the body of an admitted one may be in a file.
+func TestEndUnadmitted_AdmittedRequest_KeepsItsBytes(t *testing.T) {
+	l, _ := newLimiter(limit.Limits{Requests: 2, TenantRequests: 1})
+	admitted, err := begin(t, l, "ann")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := admitted.Spool(100); err != nil {
+		t.Fatal(err)
+	}
+	refused, err := l.Begin(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantKind(t, refused.Admit("ann"), limit.TenantRequests)
+	_, err = l.Begin(true)
+	wantKind(t, err, limit.Requests)
+	for range 2 {
+		admitted.EndUnadmitted()
+		refused.EndUnadmitted()
+	}
+	if n := l.Spooled(); n != 100 {
+		t.Errorf("%d bytes are held, want 100", n)
+	}
+	other, err := begin(t, l, "bob")
+	if err != nil {
+		t.Fatalf("the refused request holds its place: %v", err)
+	}
+	_, err = l.Begin(true)
+	wantKind(t, err, limit.Requests)
+	for _, v := range []*limit.Visit{admitted, refused, other} {
+		v.End()
+	}
+	if n := l.Spooled(); n != 0 {
+		t.Errorf("%d bytes are held at the end", n)
+	}
+}
+
 func TestKeep_MoreBytesThanAllowed_NextRequestWaits(t *testing.T) {
 	l, c := newLimiter(limit.Limits{TenantBytes: 600})
 	v, err := begin(t, l, "ann")

@@ -114,6 +114,14 @@ func (v *Visit) Keep(n int64) {
 	}
 }
 
+// EndUnadmitted gives back the place of a request that its tenant has not admitted, and
+// whose refusal waits. An admitted one keeps all until End: its body may be in a file.
+func (v *Visit) EndUnadmitted() {
+	if v != nil && v.account == nil {
+		v.End()
+	}
+}
+
 // End gives back the place and the bytes. A second call does nothing.
 func (v *Visit) End() {
 	if v == nil || v.ended {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"runtime"
 	"strings"
@@ -147,23 +148,29 @@ func TestLimits_KeptBytes_NextRequest429(t *testing.T) {
 	}
 }
 
+// begin sends the head of a request, and n bytes of a body of 100,000.
+func (s *stage) begin(tenant, key string, n int) net.Conn {
+	s.t.Helper()
+	c, _ := s.half(fmt.Sprintf("POST /pay HTTP/1.1\r\nHost: a\r\nX-Tenant: %s\r\nIdempotency-Key: %s\r\nContent-Length: 100000\r\n\r\n", tenant, key))
+	if _, err := c.Write(make([]byte, n)); err != nil {
+		s.t.Fatal(err)
+	}
+	return c
+}
+
+// metric is the value of a metric without labels.
+func (s *stage) metric(name string) string {
+	s.t.Helper()
+	_, rest, _ := strings.Cut(fetch(s.t, "GET", s.admin.URL+"/metrics", "").body, "\n"+name+" ")
+	n, _, _ := strings.Cut(rest, "\n")
+	return n
+}
+
 // Bodies that do not end hold their bytes, of which a tenant has a share.
 func TestLimits_UnfinishedBodies_Bounded(t *testing.T) {
 	s := play(t, created(), byTenant+"max-body: 100KiB\ntenant-spool: 200KiB\nmax-spool: 300KiB\n")
-	send := func(tenant, key string) io.Closer {
-		c, _ := s.half(fmt.Sprintf("POST /pay HTTP/1.1\r\nHost: a\r\nX-Tenant: %s\r\nIdempotency-Key: %s\r\nContent-Length: 100000\r\n\r\n", tenant, key))
-		if _, err := c.Write(make([]byte, 99_000)); err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
-	spooled := func() string {
-		text := fetch(t, "GET", s.admin.URL+"/metrics", "").body
-		_, rest, _ := strings.Cut(text, "\nsemel_spooled_bytes ")
-		n, _, _ := strings.Cut(rest, "\n")
-		return n
-	}
-	one, two := send("ann", "1"), send("ann", "2")
+	spooled := func() string { return s.metric("semel_spooled_bytes") }
+	one, two := s.begin("ann", "1", 99_000), s.begin("ann", "2", 99_000)
 	eventually(t, "both bodies are held", func() bool { return spooled() == "198000" })
 	if r := s.send("POST", "/pay", strings.Repeat("x", 10_000), "Idempotency-Key", "3", "X-Tenant", "ann"); r.status != 429 || !strings.Contains(r.body, "tenant_limit") {
 		t.Errorf("%+v", r)

@@ -46,13 +46,13 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, why semelhttp.Pro
 
 // pause delays the refusal of a tenant that is over a limit. A client that ignores
 // Retry-After sends its next request when it has the answer to this one, so the pause
-// leaves the processor to others. The request costs no more than its connection, and
-// others may have its place.
+// leaves the processor to others. A request without a place of its tenant costs no more
+// than its connection, and others may have its place among all.
 func (p *Proxy) pause(ctx context.Context) {
 	if p.Config.RefusalPause == 0 {
 		return
 	}
-	limit.FromContext(ctx).End()
+	limit.FromContext(ctx).EndUnadmitted()
 	t := time.NewTimer(p.Config.RefusalPause)
 	defer t.Stop()
 	select {
