@@ -95,7 +95,7 @@ func Decide(r *Record, c *Call, now time.Time) Decision {
 		return Decision{Action: Execute, Policy: c.Policy, Restart: true}
 	}
 	d := Decision{Policy: min(r.Policy.Stricter(c.Policy), Park)}
-	if !hasToken {
+	if !hasToken && r.Fingerprint.Alg != AnyPayload {
 		if !r.Fingerprint.Comparable(c.Fingerprint) {
 			d.Action = Unverifiable
 			return d

@@ -282,3 +282,18 @@ func TestAction_Each_HasName(t *testing.T) {
 		}
 	}
 }
+
+// Nobody knows the payload of a key that was imported.
+func TestDecide_AnyPayload_NotCompared(t *testing.T) {
+	r := recordIn(store.Completed)
+	r.Fingerprint = store.Fingerprint{Alg: store.AnyPayload}
+	for _, f := range []store.Fingerprint{{}, {Alg: "sha256", KeyID: "k", Sum: "s"}, {Alg: store.AnyPayload, Sum: "s"}} {
+		if d := store.Decide(&r, &store.Call{Fingerprint: f}, r.Completed); d.Action != store.Replay {
+			t.Errorf("%+v: %v, want replay", f, d.Action)
+		}
+	}
+	other := recordIn(store.Completed)
+	if d := store.Decide(&other, &store.Call{Fingerprint: store.Fingerprint{Alg: store.AnyPayload}}, other.Completed); d.Action != store.Unverifiable {
+		t.Errorf("a call cannot say that it has any payload: %v", d.Action)
+	}
+}

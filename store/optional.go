@@ -8,8 +8,8 @@ import (
 
 // The interfaces below, Journal, Timers, Eraser and Scrubber are optional. semel.New asks a
 // store once for Journal, Lister and Waiter, package saga for Timers, package erase for
-// Eraser, and the commands for the others. A store that wraps another has a method
-// Unwrap() Store; see [As].
+// Eraser, package moved for Receiver, and the commands for the others. A store that wraps
+// another has a method Unwrap() Store; see [As].
 
 // Lister is a store that can list records, for operators and reconcilers.
 type Lister interface {
@@ -28,6 +28,9 @@ type Filter struct {
 	// Idle selects records that have not changed for at least this long.
 	Idle  time.Duration
 	Limit int
+	// Repeats allows List to return a record that changes meanwhile a second time. Then
+	// List needs the same memory for any number of records.
+	Repeats bool
 }
 
 // Match reports whether f selects r at the time now. The caller applies Limit.
@@ -67,6 +70,17 @@ type Waiter interface {
 	// that cannot notify must return an error at once (errors.ErrUnsupported),
 	// because the caller polls seldom while Wait runs.
 	Wait(ctx context.Context, seen Seen) error
+}
+
+// Receiver is a store that takes over records of another store, for a move from one
+// store to another; see package moved.
+type Receiver interface {
+	// Receive stores r and its steps as they are, with their times, fence and owner, in
+	// one atomic step, if there is no record for r.Key or if r is a later version of the
+	// one that is there ([Record.Later]). Otherwise it changes nothing. Found is the record
+	// that is there afterwards; Won is true if this call has written it. [ErrTooLarge]:
+	// nothing was changed; a tombstone fits.
+	Receive(ctx context.Context, r Record, steps []Step) (Found, error)
 }
 
 // Migrator is a store with a schema.

@@ -92,6 +92,10 @@ type Fingerprint struct {
 	Sum   string // the hash, as raw bytes
 }
 
+// AnyPayload is the Alg of the Fingerprint of a record whose payload nobody knows, because
+// another program recorded the call; see semel import. Each payload counts as the same.
+const AnyPayload = "semel:any"
+
 // Comparable reports whether the sums of f and g can be compared.
 func (f Fingerprint) Comparable(g Fingerprint) bool { return f.Alg == g.Alg && f.KeyID == g.KeyID }
 
@@ -123,6 +127,12 @@ type Lease struct {
 
 // Lease returns the lease of the claim in r.
 func (r *Record) Lease() Lease { return Lease{Key: r.Key, Owner: r.Owner, Fence: r.Fence} }
+
+// Later reports whether r is a later version of the record o of the same key: of a later
+// claim, or changed later during the same one.
+func (r *Record) Later(o *Record) bool {
+	return r.Fence > o.Fence || r.Fence == o.Fence && r.Updated.After(o.Updated)
+}
 
 // Expired reports whether r has expired at the time now. An expired record counts
 // as absent, although a sweep may not have removed it yet.

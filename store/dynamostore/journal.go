@@ -3,11 +3,13 @@ package dynamostore
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
 	"unicode/utf8"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/semel-go/semel/store"
@@ -189,4 +191,66 @@ func decodeStep(it item, name string) (store.Step, error) {
 		return store.Step{}, err
 	}
 	return store.DecodeStep(name, store.Time(int64(binary.BigEndian.Uint64([]byte(b[:8])))), unpacked)
+}
+
+// Receive implements store.Receiver with one conditional PutItem, which returns the
+// existing item if there is one that is as late.
+func (s *Store) Receive(ctx context.Context, r store.Record, steps []store.Step) (store.Found, error) {
+	f, err := s.receive(ctx, &r, steps)
+	return f, s.explain("receive", err)
+}
+
+func (s *Store) receive(ctx context.Context, r *store.Record, steps []store.Step) (f store.Found, err error) {
+	outcome, err := s.packOutcome(ctx, r)
+	if errors.Is(err, errObjects) && ctx.Err() == nil {
+		err = fmt.Errorf("%w: %w", store.ErrTooLarge, err)
+	}
+	if err != nil {
+		return f, err
+	}
+	it := s.encode(r, outcome)
+	if err := addSteps(it, steps); err != nil {
+		return f, err
+	}
+	e := newExpression()
+	fence, updated := e.name(attrFence), e.name(attrUpdated)
+	condition := fmt.Sprintf("%s OR %s < %s OR (%s AND %s < %s)", e.equal(s.opt.PartitionKey, nil), fence, e.value(it[attrFence]),
+		e.equal(attrFence, it[attrFence]), updated, e.value(it[attrUpdated]))
+	_, err = s.client.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName: &s.table, Item: it, ConditionExpression: &condition, ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if err == nil {
+		return store.Found{Record: *r, Won: true, Now: s.clock.read()}, nil
+	}
+	old, err := s.old(ctx, r.Key, err)
+	now := s.clock.read()
+	if err != nil {
+		return f, err
+	}
+	there, err := s.readRecord(ctx, r.Key, old)
+	return store.Found{Record: there, Now: s.clock.judging(&there, now)}, err
+}
+
+// addSteps adds steps to an item without any.
+func addSteps(it item, steps []store.Step) error {
+	if len(steps) == 0 {
+		return nil
+	}
+	names, size, limit := []types.AttributeValue{}, 0, maxGoneBytes
+	for i := range steps {
+		step := &steps[i]
+		b, err := encodeStepAt(step, step.Recorded)
+		if err != nil {
+			return err
+		}
+		it[stepAttribute(step.Name)] = &types.AttributeValueMemberB{Value: b}
+		names = append(names, textOf(step.Name))
+		size, limit = size+stepSize(step, b), min(limit, stepLimit(step))
+	}
+	if size > limit {
+		return tooManySteps(limit)
+	}
+	it[attrSteps], it[attrStepBytes] = &types.AttributeValueMemberL{Value: names}, numberOf(size)
+	return nil
 }

@@ -32,6 +32,7 @@ var _ interface {
 	store.Timers
 	store.Eraser
 	store.Waiter
+	store.Receiver
 	store.Migrator
 	store.Checker
 } = (*Store)(nil)

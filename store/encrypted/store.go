@@ -27,6 +27,9 @@ func (c *Cipher) Store(st store.Store) store.Store {
 	if inner, ok := store.As[store.Journal](st); ok {
 		s.next = journaled{s, s.next, journal{c, inner}}
 	}
+	if inner, ok := store.As[store.Receiver](st); ok {
+		s.next = receiver{s, s.next, inner}
+	}
 	return s
 }
 
@@ -116,6 +119,33 @@ func (l lister) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found,
 			}
 		}
 	}
+}
+
+// receiver is an encryptedStore that takes over records.
+type receiver struct {
+	*encryptedStore
+	rest  store.Store
+	inner store.Receiver
+}
+
+func (r receiver) Unwrap() store.Store { return r.rest }
+
+// Receive implements store.Receiver. It encrypts what it gets.
+func (r receiver) Receive(ctx context.Context, record store.Record, steps []store.Step) (f store.Found, err error) {
+	c := r.cipher
+	record.LastError = c.sealText(ctx, record.Key, record.LastError)
+	if record.Outcome, err = c.sealOutcome(ctx, outcomeOf(record.Key, record.Owner, record.State), record.Outcome); err != nil {
+		return f, err
+	}
+	sealed := make([]store.Step, len(steps))
+	for i, step := range steps {
+		sealed[i] = step
+		if sealed[i].Outcome, err = c.sealStep(ctx, place{stepPlace, record.Key, step.Name}, &step); err != nil {
+			return f, err
+		}
+	}
+	f, err = r.inner.Receive(ctx, record, sealed)
+	return c.found(ctx, f, err)
 }
 
 // journaled is an encryptedStore that keeps steps.

@@ -47,6 +47,7 @@ var _ interface {
 	store.Journal
 	store.Timers
 	store.Eraser
+	store.Receiver
 } = (*Store)(nil)
 
 // New makes an empty store.

@@ -26,6 +26,7 @@ type Store struct {
 var _ interface {
 	store.Store
 	store.Eraser
+	store.Receiver
 } = (*Store)(nil)
 
 // Unwrap returns the cached store.

@@ -258,3 +258,38 @@ func claimArrays(byID map[pgtype.UUID]*claimItem) []any {
 		pgwire.TextOnce(rows, func(r *claimRow) string { return r.item.Req.Error }),
 	}
 }
+
+// Erase deletes a record that is as it was seen, with its steps, in one round trip, and in
+// two if it has changed. The bytes stay in the files until Scrub. It implements
+// store.Eraser.
+func (s *Store) Erase(ctx context.Context, seen store.Seen) error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return pgwire.Explain("erase", err)
+	}
+	if err := store.CheckErase(seen); err != nil {
+		return err
+	}
+	err := s.laneSession.erase(ctx, &seen)
+	if pgwire.Code(err) == pgwire.LockNotAvailable {
+		err = s.waitForLock(ctx, func() error { return s.waitSession.erase(ctx, &seen) })
+	}
+	return pgwire.Explain("erase", err)
+}
+
+func (s *session) erase(ctx context.Context, seen *store.Seen) error {
+	var erased int
+	err := s.retry(func() error {
+		return s.db.QueryRow(ctx, s.sql.Erase, table.ID(seen.Key), int16(seen.State), table.Owner(seen.Owner), table.Fence(seen.Fence),
+			store.Micros(seen.Until), store.Micros(seen.Expires), s.lockTimeout).Scan(&erased)
+	})
+	if err != nil || erased == 1 {
+		return err
+	}
+	if _, err := s.get(ctx, seen.Key); err != nil {
+		return err
+	}
+	return store.ErrChanged
+}

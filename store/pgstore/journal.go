@@ -15,7 +15,8 @@ import (
 )
 
 // journal is the part of a Store that keeps the steps of calls and the timers of records,
-// which are rows of semel_step and semel_timer, and erases them with their records.
+// which are rows of semel_step and semel_timer. It takes over records of other stores
+// with their steps.
 type journal struct{ store *Store }
 
 // RecordStep stores a step of a call in one round trip. It implements store.Journal.
@@ -204,42 +205,6 @@ func (j *journal) DueTimers(ctx context.Context, operation string, within time.D
 	return due, store.Time(now), pgwire.Explain("read timers", err)
 }
 
-// Erase deletes a record that is as it was seen, with its steps, in one round trip, and in
-// two if it has changed. The bytes stay in the files until Scrub. It implements
-// store.Eraser.
-func (j *journal) Erase(ctx context.Context, seen store.Seen) error {
-	s := j.store
-	if s.closed.Load() {
-		return ErrClosed
-	}
-	if err := ctx.Err(); err != nil {
-		return pgwire.Explain("erase", err)
-	}
-	if err := store.CheckErase(seen); err != nil {
-		return err
-	}
-	err := s.laneSession.erase(ctx, &seen)
-	if pgwire.Code(err) == pgwire.LockNotAvailable {
-		err = s.waitForLock(ctx, func() error { return s.waitSession.erase(ctx, &seen) })
-	}
-	return pgwire.Explain("erase", err)
-}
-
-func (s *session) erase(ctx context.Context, seen *store.Seen) error {
-	var erased int
-	err := s.retry(func() error {
-		return s.db.QueryRow(ctx, s.sql.Erase, table.ID(seen.Key), int16(seen.State), table.Owner(seen.Owner), table.Fence(seen.Fence),
-			store.Micros(seen.Until), store.Micros(seen.Expires), s.lockTimeout).Scan(&erased)
-	})
-	if err != nil || erased == 1 {
-		return err
-	}
-	if _, err := s.get(ctx, seen.Key); err != nil {
-		return err
-	}
-	return store.ErrChanged
-}
-
 // Scrub rewrites the tables of records, steps and timers (VACUUM FULL), and the
 // planner's statistics of the database, which have samples of their values. Nobody can use
 // a table meanwhile, so that calls wait or fail. It needs free space for a copy of the
@@ -256,4 +221,54 @@ func (j *journal) Scrub(ctx context.Context) error {
 		return ErrClosed
 	}
 	return pgwire.Explain("scrub", s.schema().Scrub(ctx, s.ownPool, s.options.LockTimeout))
+}
+
+// Receive takes over a record of another store: in one round trip, or in a transaction
+// if it has steps. It implements store.Receiver.
+func (j *journal) Receive(ctx context.Context, r store.Record, steps []store.Step) (store.Found, error) {
+	s := j.store
+	if s.closed.Load() {
+		return store.Found{}, ErrClosed
+	}
+	args, err := table.ReceiveArgs(&r)
+	if err != nil {
+		return store.Found{}, pgwire.Explain("receive", err)
+	}
+	statement := s.sql.Receive
+	if r.State == store.Unknown {
+		statement = s.sql.ReceiveDoubt
+	}
+	encoded := make([][]byte, len(steps))
+	for i := range steps {
+		if encoded[i] = store.EncodeStep(&steps[i]); len(encoded[i]) > table.MaxOutcome {
+			return store.Found{}, fmt.Errorf("pgstore: receive: %w: step %q has %d bytes; the limit is %d", store.ErrTooLarge, steps[i].Name, len(encoded[i]), table.MaxOutcome)
+		}
+	}
+	var now int64
+	write := func(db pgwire.Execer) error { return db.QueryRow(ctx, statement, args...).Scan(&now, nil) }
+	err = s.commits.Run(func() error {
+		return pgwire.Retry(func() error {
+			if len(steps) == 0 {
+				return write(s.ownPool)
+			}
+			return pgx.BeginFunc(ctx, s.ownPool, func(tx pgx.Tx) error {
+				if err := write(tx); err != nil {
+					return err
+				}
+				for i := range steps {
+					if _, err := tx.Exec(ctx, s.sql.ReceiveStep, table.ID(r.Key), store.Micros(r.Created), []byte(steps[i].Name), store.Micros(steps[i].Recorded), encoded[i]); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		})
+	})
+	switch {
+	case errors.Is(err, pgx.ErrNoRows): // the row that is there is as late
+		return s.Get(ctx, r.Key)
+	case err != nil:
+		return store.Found{}, pgwire.Explain("receive", err)
+	}
+	return store.Found{Record: r, Won: true, Now: store.Time(now)}, nil
 }

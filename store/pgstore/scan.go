@@ -18,10 +18,9 @@ import (
 
 // List returns the records that f selects. If f selects only records in doubt, it reads no
 // others. Otherwise it reads the whole table in parts, without a transaction around them.
-// It keeps 16 bytes in memory for each record that it has returned, so that a record that
-// changes meanwhile is not returned twice. For a record that cannot be read, List returns
-// an error that wraps store.ErrCorrupt, and goes on; any other error ends it. List
-// implements store.Lister.
+// Unless f.Repeats is set, it keeps 16 bytes for each record that it has returned, so that
+// a record that changes meanwhile is not returned twice. For a record that cannot be read,
+// List returns an error that wraps store.ErrCorrupt, and goes on; any other error ends it.
 func (s *Store) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found, error] {
 	return func(yield func(store.Found, error) bool) {
 		given, seen := 0, map[[16]byte]struct{}{}
@@ -39,8 +38,9 @@ func (s *Store) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found,
 				if f.Limit > 0 && given >= f.Limit || !yield(fd.Found, fd.err) {
 					return
 				}
-				given++
-				seen[fd.id] = struct{}{}
+				if given++; !f.Repeats {
+					seen[fd.id] = struct{}{}
+				}
 			}
 			more = notLast
 		}

@@ -56,6 +56,7 @@ var _ interface {
 	store.Timers
 	store.Eraser
 	store.Scrubber
+	store.Receiver
 } = (*Store)(nil)
 
 // Claim implements store.Store in one round trip, which concurrent claims share. With

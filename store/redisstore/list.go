@@ -17,7 +17,7 @@ const pageSize = 256
 // List implements store.Lister. If f selects only records in doubt, it reads a set of
 // their keys. Otherwise it reads all keys of the server's database page by page (SCAN).
 // It remembers the keys that it has yielded, because the server may return a key
-// twice. For an unreadable record it yields an error that wraps store.ErrCorrupt and
+// twice, unless f.Repeats allows that. For an unreadable record it yields an error that wraps store.ErrCorrupt and
 // continues; any other error ends the list.
 func (s *Store) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found, error] {
 	return func(yield func(store.Found, error) bool) {
@@ -48,8 +48,9 @@ func (s *Store) list(ctx context.Context, f *store.Filter, yield func(store.Foun
 			if f.Limit > 0 && given >= f.Limit || !yield(fd, s.explain("list", readErr)) {
 				return false
 			}
-			given++
-			seen[c.record] = struct{}{}
+			if given++; !f.Repeats {
+				seen[c.record] = struct{}{}
+			}
 		}
 		return true
 	}

@@ -28,6 +28,7 @@ type script struct {
 
 type scripts struct {
 	now, get, claim, swap, settle, renew, sweep, step, erase script
+	receive                                                  script
 	setTimer, dropTimer, dueTimers                           script
 }
 
@@ -280,10 +281,11 @@ func newScripts(o *Options) *scripts {
 		sum := sha1.Sum([]byte(text)) //nolint:gosec // it is how Redis names scripts
 		return script{text: text, sha: hex.EncodeToString(sum[:]), terms: terms}
 	}
-	swap := newScript(luaSwap)
-	swap.doubts = true
+	swap, receive := newScript(luaSwap), newScript(luaReceive)
+	swap.doubts, receive.doubts = true, true
 	return &scripts{
 		newScript(luaNow), newScript(luaGet), newScript(luaClaim), swap, newScript(luaSettle), newScript(luaRenew), newScript(luaSweep), newScript(luaStep), newScript(luaErase),
+		receive,
 		newScript(luaSetTimer), newScript(luaDropTimer), newScript(luaDueTimers),
 	}
 }

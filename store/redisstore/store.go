@@ -37,6 +37,7 @@ var _ interface {
 	store.Journal
 	store.Timers
 	store.Eraser
+	store.Receiver
 } = (*Store)(nil)
 
 // Claim implements store.Store in one round trip, which concurrent claims

@@ -27,6 +27,9 @@ func (s *Store) abilities() (can store.Store) {
 	if scrubbers, _ := each[store.Scrubber](s); scrubbers != nil {
 		can = scrubber{s, can, scrubbers}
 	}
+	if receivers, all := each[store.Receiver](s); all {
+		can = receiver{s, can, receivers}
+	}
 	if waiters, _ := each[store.Waiter](s); waiters != nil {
 		can = waiter{s, can, waiters}
 	}
@@ -102,6 +105,22 @@ func (l lister) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found,
 			yield(store.Found{}, errors.Join(errs...))
 		}
 	}
+}
+
+// receiver takes over a record into the key's shard.
+type receiver struct {
+	*Store
+	rest      store.Store
+	receivers []store.Receiver
+}
+
+func (r receiver) Unwrap() store.Store { return r.rest }
+
+// Receive implements store.Receiver.
+func (r receiver) Receive(ctx context.Context, record store.Record, steps []store.Step) (store.Found, error) {
+	i := r.shardOf(record.Key)
+	f, err := r.receivers[i].Receive(ctx, record, steps)
+	return f, r.shards[i].wrap(err)
 }
 
 // waiter waits on the key's shard. Callers of a shard without Wait poll.

@@ -209,3 +209,47 @@ func (s *Store) dueTimers(operation string, until time.Time, limit int) ([]store
 	}
 	return due, rows.Err()
 }
+
+// Receive implements store.Receiver.
+func (s *Store) Receive(ctx context.Context, r store.Record, steps []store.Step) (store.Found, error) {
+	return s.write(ctx, s.writer.do, func(k *work) (store.Found, error) { return k.receive(background, &r, steps) })
+}
+
+func (k *work) receive(ctx context.Context, r *store.Record, steps []store.Step) (store.Found, error) {
+	// All that can be refused is refused before the first change, because others share
+	// the transaction.
+	id := r.Key.ID()
+	inserted, err := insertArgs(id[:], r)
+	if err != nil {
+		return store.Found{}, err
+	}
+	replaced, err := replaceArgs(id[:], r)
+	if err != nil {
+		return store.Found{}, err
+	}
+	encoded := make([][]byte, len(steps))
+	for i := range steps {
+		if encoded[i] = store.EncodeStep(&steps[i]); len(encoded[i]) > maxOutcome {
+			return store.Found{}, fmt.Errorf("%w: step %q has %d bytes; the limit is %d", store.ErrTooLarge, steps[i].Name, len(encoded[i]), maxOutcome)
+		}
+	}
+	old, err := k.read(ctx, r.Key)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		err = one(k.db.exec(ctx, stReceive, inserted...))
+	case err == nil && !r.Later(old):
+		return store.Found{Record: *old, Now: k.now}, nil
+	}
+	if err == nil {
+		err = one(k.db.exec(ctx, stReplace, replaced...))
+	}
+	if err == nil {
+		_, err = k.db.exec(ctx, stDropSteps, id[:])
+	}
+	for i := range steps {
+		if err == nil {
+			err = one(k.db.exec(ctx, stReceiveStep, id[:], store.Micros(r.Created), steps[i].Name, store.Micros(steps[i].Recorded), encoded[i]))
+		}
+	}
+	return store.Found{Record: *r, Won: true, Now: k.now}, err
+}

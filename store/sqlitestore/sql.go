@@ -36,6 +36,8 @@ const (
 	stDropTimer
 	stTimerVersion
 	stDueTimers
+	stReceive
+	stReceiveStep
 	stmtCount
 )
 
@@ -62,6 +64,12 @@ var statements = [stmtCount]string{
 		operation, tenant, key, holder, fingerprint_alg, fingerprint_key, fingerprint, last_error)
 		SELECT ?, ?, ?, ?4, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM semel_meta WHERE one = 1 AND swept_fence < ?4
 		ON CONFLICT (id) DO NOTHING`,
+
+	// The fence is one of another store, so it is not compared with the swept ones.
+	stReceive: `INSERT INTO semel_record (id, state, policy, fence, owner, attempt, until, created, updated, format,
+		operation, tenant, key, holder, fingerprint_alg, fingerprint_key, fingerprint, last_error)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	stReceiveStep: `INSERT INTO semel_step (record, created, name, recorded, data) VALUES (?, ?, ?, ?, ?)`,
 
 	// After a comparison under the write lock.
 	stReplace: `UPDATE semel_record SET state = ?, policy = ?, fence = ?, owner = ?, attempt = ?, until = ?, created = ?, updated = ?,

@@ -42,6 +42,7 @@ var _ interface {
 	store.Timers
 	store.Eraser
 	store.Scrubber
+	store.Receiver
 } = (*Store)(nil)
 
 // Claim implements store.Store. If it would have to wait for another writer, it

@@ -178,7 +178,7 @@ func (w *writer) connect(ctx context.Context) error {
 		return err
 	}
 	stmts, err := prepare(ctx, conn, stBegin, stCommit, stRollback, stMeta, stSelect, stInsert, stReplace, stSettle, stRenew, stRaise, stDelete, stRaiseTo, stErase, stRecordStep, stSteps, stDropSteps, stDeleteSteps,
-		stSetTimer, stMoveTimer, stDropTimer, stTimerVersion)
+		stSetTimer, stMoveTimer, stDropTimer, stTimerVersion, stReceive, stReceiveStep)
 	if err != nil {
 		_ = conn.Close()
 		return err

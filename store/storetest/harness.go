@@ -88,6 +88,7 @@ var topics = []struct {
 	{"former owners", formerOwnerChecks},
 	{"timers", timerChecks},
 	{"erase", eraseChecks},
+	{"receive", receiveChecks},
 }
 
 // Run tests the store that h opens. Each rule is a subtest, named after the rule.

@@ -19,6 +19,7 @@ var allowed = map[string][]string{
 	"store/coalesce":                 {"store"},
 	"store/timed":                    {"store"},
 	"store/encrypted":                {"store"},
+	"store/moved":                    {"store", "internal/..."},
 	"store/storetest":                {"store", "store/memstore"}, // the memory store is the oracle of its histories
 	"store/...":                      {"store", "store/coalesce", "."},
 	"store/pgstore":                  {"store", "store/coalesce", ".", "store/pgstore/internal/..."},

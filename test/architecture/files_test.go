@@ -30,7 +30,6 @@ var longFiles = map[string]string{
 	"consume/semelamqp/puppet_test.go":               manyTests,
 	"consume/semelkafka/kafkapg/offsets_test.go":     manyTests,
 	"consume/semelkafka/kafkatest/bankfault_test.go": manyTests,
-	"consume/semelkafka/kafkatest/cluster_test.go":   manyTests,
 	"consume/semelkafka/kafkatest/compare_test.go":   manyTests,
 	"consume/semelkafka/kafkatest/faults_test.go":    manyTests,
 	"consume/semelnats/natstest/behaviour_test.go":   manyTests,

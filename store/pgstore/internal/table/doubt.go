@@ -48,6 +48,7 @@ func with(change string, then ...string) string {
 // addDoubtStatements makes them from the statements for other records.
 func (st *Statements) addDoubtStatements() {
 	st.AddDoubts, st.ListDoubts = addDoubts, listDoubts
+	st.Receive, st.ReceiveDoubt, st.ReceiveStep = with(receive, dropSteps, endDoubt), with(receive, dropSteps, addDoubt), receiveStep
 	st.SettleDoubt = with(st.Settle+" RETURNING r.id", addDoubt)
 	const inserted = "ON CONFLICT (id) DO NOTHING RETURNING fence{relax})"
 	st.ClaimDoubt = strings.Replace(st.Claim, inserted, inserted+`,

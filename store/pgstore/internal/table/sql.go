@@ -16,7 +16,7 @@ type Statements struct {
 	Relaxed bool // the commit of a claim does not wait for the disk
 
 	SetPlannerSettings, HasPlannerSettings, Get, Claim, ClaimMany, Swap, Settle, SettleMany, Renew, HeldLeases string
-	FindExpired, DeleteExpired, List, Meta                                                                     string
+	FindExpired, DeleteExpired, List, Meta, Receive, ReceiveDoubt, ReceiveStep                                 string
 	Lock, GetMany, Insert                                                                                      string
 	LockMany, InsertMany, InsertAlike                                                                          string
 	FindCompleted, LockAndInsert, LockAndInsertNew                                                             string
@@ -270,7 +270,7 @@ func NewStatements(schema, clock string, relaxed, spelled bool) *Statements {
 	st.RecordStep, st.Steps, st.Erase, st.SetTimer, st.MoveTimer, st.DropTimer, st.DueTimers = recordStep, steps, erase, setTimer, moveTimer, dropTimer, dueTimers
 	st.addDoubtStatements()
 	for _, s := range []*string{
-		&st.ClaimDoubt, &st.SettleDoubt, &st.AddDoubts, &st.ListDoubts, &st.SwapIntoDoubt, &st.SwapOutOfDoubt, &st.RestartIntoDoubt, &st.RestartOutOfDoubt, &st.RecordStep, &st.Steps, &st.Erase, &st.SetTimer, &st.MoveTimer, &st.DropTimer, &st.DueTimers, &st.Restart, &st.InsertAlike, &st.SetPlannerSettings, &st.Get, &st.Claim, &st.ClaimMany, &st.Swap, &st.Settle, &st.SettleMany, &st.Renew, &st.HeldLeases, &st.FindExpired, &st.DeleteExpired, &st.List, &st.Meta, &st.Lock, &st.GetMany, &st.Insert, &st.LockMany, &st.InsertMany, &st.FindCompleted, &st.LockAndInsert, &st.LockAndInsertNew,
+		&st.ClaimDoubt, &st.SettleDoubt, &st.AddDoubts, &st.ListDoubts, &st.SwapIntoDoubt, &st.SwapOutOfDoubt, &st.RestartIntoDoubt, &st.RestartOutOfDoubt, &st.RecordStep, &st.Steps, &st.Erase, &st.SetTimer, &st.MoveTimer, &st.DropTimer, &st.DueTimers, &st.Receive, &st.ReceiveDoubt, &st.ReceiveStep, &st.Restart, &st.InsertAlike, &st.SetPlannerSettings, &st.Get, &st.Claim, &st.ClaimMany, &st.Swap, &st.Settle, &st.SettleMany, &st.Renew, &st.HeldLeases, &st.FindExpired, &st.DeleteExpired, &st.List, &st.Meta, &st.Lock, &st.GetMany, &st.Insert, &st.LockMany, &st.InsertMany, &st.FindCompleted, &st.LockAndInsert, &st.LockAndInsertNew,
 	} {
 		*s = fill.Replace(*s)
 	}

@@ -1,0 +1,46 @@
+package encrypted_test
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/encrypted"
+	"github.com/semel-go/semel/store/memstore"
+)
+
+func TestReceive_Result_IsEncrypted(t *testing.T) {
+	source := memstore.New(nil)
+	complete(t, source, ann("order-4711"), owner(1), store.Completed)
+	f, err := source.Get(t.Context(), ann("order-4711"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner := memstore.New(nil)
+	st := (&encrypted.Cipher{Keys: newRing("new"), RequireEncrypted: true}).Store(inner)
+	to, ok := store.As[store.Receiver](st)
+	if !ok {
+		t.Fatal("the encrypted store takes over no records")
+	}
+	step := store.Step{Name: "charge", Outcome: result(2), Recorded: time.Unix(1, 0).UTC()}
+	got, err := to.Receive(t.Context(), f.Record, []store.Step{step})
+	if err != nil || !got.Won || !got.Record.Outcome.Equal(result(1)) || got.Record.LastError != f.Record.LastError {
+		t.Errorf("the answer is %+v, %v", got, err)
+	}
+	raw, err := inner.Get(t.Context(), ann("order-4711"))
+	if err != nil || raw.Record.Outcome.Codec != encrypted.Codec || bytes.Contains(raw.Record.Outcome.Body, result(1).Body) || raw.Record.LastError == f.Record.LastError {
+		t.Errorf("the store keeps %+v, %v", raw.Record, err)
+	}
+	steps, err := journalOf(t, st).Steps(t.Context(), f.Record.Lease())
+	if err != nil || len(steps) != 1 || !steps[0].Equal(&step) {
+		t.Errorf("the steps are %+v, %v", steps, err)
+	}
+	kept, err := inner.Steps(t.Context(), f.Record.Lease())
+	if err != nil || len(kept) != 1 || kept[0].Outcome.Codec != encrypted.Codec {
+		t.Errorf("the store keeps the steps %+v, %v", kept, err)
+	}
+	if again, err := st.Get(t.Context(), ann("order-4711")); err != nil || !again.Record.Outcome.Equal(result(1)) {
+		t.Errorf("%+v, %v", again.Record, err)
+	}
+}

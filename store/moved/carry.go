@@ -1,0 +1,95 @@
+package moved
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/store"
+)
+
+// carrier takes single records over from one store to another.
+type carrier struct {
+	from     store.Store
+	journal  store.Journal // of from; nil: it keeps no steps
+	to       store.Store
+	receiver store.Receiver // of to
+	timers   store.Timers   // of to; nil: it keeps none
+}
+
+func newCarrier(to, from store.Store) (*carrier, error) {
+	if to == nil || from == nil {
+		return nil, errors.New("moved: a store is nil; give the new store and the old one")
+	}
+	c := &carrier{from: from, to: to}
+	var ok bool
+	if c.receiver, ok = store.As[store.Receiver](to); !ok {
+		return nil, errors.New("moved: the new store cannot take over records; it must implement store.Receiver, as sqlitestore, pgstore, redisstore, dynamostore and memstore do")
+	}
+	c.journal, _ = store.As[store.Journal](from)
+	c.timers, _ = store.As[store.Timers](to)
+	return c, nil
+}
+
+// errChanged says that the record has changed since it was read.
+var errChanged = errors.New("the record has changed")
+
+// carry takes over a record as it was read from the old store. tombstone is true if the
+// new store cannot keep its outcome, and has a tombstone instead.
+func (c *carrier) carry(ctx context.Context, r *store.Record) (f store.Found, tombstone bool, err error) {
+	steps, err := c.steps(ctx, r)
+	if err != nil {
+		return f, false, err
+	}
+	if lapsed.IsSaga(r.Key) && !r.State.Terminal() {
+		if err := c.setTimer(ctx, r.Key); err != nil {
+			return f, false, err
+		}
+	}
+	f, err = c.receiver.Receive(ctx, *r, steps)
+	if errors.Is(err, store.ErrTooLarge) && r.State.Terminal() && !r.Outcome.Gone {
+		small := *r
+		small.Outcome = store.Outcome{Code: r.Outcome.Code, Codec: r.Outcome.Codec, Gone: true}
+		f, err = c.receiver.Receive(ctx, small, steps)
+		tombstone = err == nil && f.Won
+	}
+	if err != nil {
+		return f, false, fmt.Errorf("moved: the new store does not take the record %s: %w", r.Key.Short(), err)
+	}
+	return f, tombstone, nil
+}
+
+// steps are the steps of a record of the old store.
+func (c *carrier) steps(ctx context.Context, r *store.Record) ([]store.Step, error) {
+	if c.journal == nil {
+		return nil, nil
+	}
+	steps, err := c.journal.Steps(ctx, r.Lease())
+	switch {
+	case errors.Is(err, store.ErrLeaseLost):
+		return nil, errChanged
+	case err != nil:
+		return nil, fmt.Errorf("moved: read the steps in the old store: %w", err)
+	case len(steps) == 0:
+		return nil, nil
+	}
+	if _, ok := store.As[store.Journal](c.to); !ok {
+		return nil, fmt.Errorf("moved: the record %s has %d steps, and the new store keeps no steps; choose a store that does", r.Key.Short(), len(steps))
+	}
+	return steps, nil
+}
+
+// setTimer makes a worker look at a saga as soon as its record is there.
+func (c *carrier) setTimer(ctx context.Context, k store.Key) error {
+	if c.timers == nil {
+		return fmt.Errorf("moved: the record %s is of a saga, and the new store keeps no timers; choose a store that does", k.Short())
+	}
+	var version store.Owner
+	_, _ = rand.Read(version[:]) // it never fails
+	if _, err := c.timers.SetTimer(ctx, k, store.Owner{}, version, 0); err != nil {
+		return fmt.Errorf("moved: set the timer of a saga in the new store: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package moved
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/semel-go/semel/store"
+)
+
+// MaxClockWait is the longest time by which the clock of the new store may be slower than
+// the old store's. New waits for that time. A fence is the time of a claim, so a slow clock
+// would give a key a lower fence than it had in the old store.
+const MaxClockWait = time.Minute
+
+// clockOperation is an operation that no call can have, because it contains a #.
+const clockOperation = "#clock"
+
+// waitForClock waits until the new store's clock is past the old one's.
+func waitForClock(ctx context.Context, to, from store.Store) error {
+	old, err := clockOf(ctx, from, "old")
+	for err == nil {
+		var now time.Time
+		if now, err = clockOf(ctx, to, "new"); err != nil || now.After(old) {
+			break
+		}
+		behind := old.Sub(now)
+		if behind > MaxClockWait {
+			return fmt.Errorf("moved: the clock of the new store is %v behind the old one's; the limit is %v; set the clock of its server, so that fences grow", behind.Round(time.Millisecond), MaxClockWait)
+		}
+		err = sleep(ctx, behind+time.Microsecond)
+	}
+	return err
+}
+
+// clockOf reads the clock of a store, and changes nothing.
+func clockOf(ctx context.Context, st store.Store, which string) (time.Time, error) {
+	t, ok := store.As[store.Timers](st)
+	if !ok {
+		return time.Time{}, errors.New("moved: the clock of the " + which + " store cannot be read; it must implement store.Timers")
+	}
+	_, now, err := t.DueTimers(ctx, clockOperation, 0, 1)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("moved: read the clock of the %s store: %w", which, err)
+	}
+	return now, nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,199 @@
+package moved
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/semel-go/semel/store"
+)
+
+// CopyOptions configures Copy. Nil and the zero value mean the defaults.
+type CopyOptions struct {
+	// Workers is how many records are copied at the same time: 16 by default.
+	Workers int
+	// DryRun counts, and changes nothing.
+	DryRun bool
+	// InFlight is called with each record that is in flight and is not copied. Nil: they
+	// are only counted. Calls may overlap.
+	InFlight func(store.Record)
+	// Unreadable is called with the error of each record of the old store that cannot be
+	// read. Nil: they are only counted.
+	Unreadable func(error)
+	// Progress is called now and then with the counts so far, by one goroutine at a time.
+	Progress func(CopyStats)
+}
+
+// CopyStats are the counts of a copy.
+type CopyStats struct {
+	Read    int64 `json:"read"`
+	Copied  int64 `json:"copied"`
+	There   int64 `json:"already_there"` // in the new store, as late or later
+	Expired int64 `json:"expired"`
+	// InFlight were being run in the old store, and were not copied.
+	InFlight   int64 `json:"in_flight"`
+	Tombstones int64 `json:"tombstones"` // among the copied: the answer was too large for the new store
+	Unreadable int64 `json:"unreadable"`
+}
+
+const (
+	defaultWorkers = 16
+	progressEvery  = 1000 // records
+)
+
+// Copy copies all records of the old store that have not expired to the new one, except
+// those in flight: calls whose lease has not ended. It never overwrites a record of the
+// new store's own; a record that Copy has brought before is replaced
+// only by a later version of itself. Copy may be ended at any time and run again, and
+// calls may go on in the meantime. It needs the same memory for any number of records,
+// except in memstore. An error ends it; the counts say how far it came.
+func Copy(ctx context.Context, to, from store.Store, o *CopyOptions) (CopyStats, error) {
+	if o == nil {
+		o = &CopyOptions{}
+	}
+	c, err := newCarrier(to, from)
+	if err != nil {
+		return CopyStats{}, err
+	}
+	list, ok := store.As[store.Lister](from)
+	if !ok {
+		return CopyStats{}, errors.New("moved: the old store cannot list its records; it must implement store.Lister")
+	}
+	run := &copying{options: o, carrier: c, found: make(chan store.Found)}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	workers := o.Workers
+	if workers <= 0 {
+		workers = defaultWorkers
+	}
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for f := range run.found {
+				if err := run.copy(ctx, &f); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	err = run.read(ctx, list)
+	close(run.found)
+	all.Wait()
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	return run.stats(), err
+}
+
+// copying is one run of Copy.
+type copying struct {
+	options *CopyOptions
+	carrier *carrier
+	found   chan store.Found
+
+	counts [7]atomic.Int64 // of the fields of CopyStats, in their order
+}
+
+// The places in counts.
+const (
+	countRead = iota
+	countCopied
+	countThere
+	countExpired
+	countInFlight
+	countTombstones
+	countUnreadable
+)
+
+func (c *copying) stats() CopyStats {
+	n := func(i int) int64 { return c.counts[i].Load() }
+	return CopyStats{n(countRead), n(countCopied), n(countThere), n(countExpired), n(countInFlight), n(countTombstones), n(countUnreadable)}
+}
+
+// read hands the records of the old store to the workers.
+func (c *copying) read(ctx context.Context, list store.Lister) error {
+	for f, err := range list.List(ctx, store.Filter{Repeats: true}) {
+		switch {
+		case errors.Is(err, store.ErrCorrupt):
+			c.counts[countUnreadable].Add(1)
+			if c.options.Unreadable != nil {
+				c.options.Unreadable(err)
+			}
+			continue
+		case err != nil:
+			return fmt.Errorf("moved: list the old store: %w", err)
+		}
+		select {
+		case c.found <- f:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if n := c.counts[countRead].Add(1); n%progressEvery == 0 && c.options.Progress != nil {
+			c.options.Progress(c.stats())
+		}
+	}
+	return nil
+}
+
+// copy copies one record.
+func (c *copying) copy(ctx context.Context, f *store.Found) error {
+	for range tries {
+		r := &f.Record
+		switch {
+		case r.Expired(f.Now):
+			c.counts[countExpired].Add(1)
+			return nil
+		case r.State == store.Processing && !r.Lapsed(f.Now):
+			c.counts[countInFlight].Add(1)
+			if c.options.InFlight != nil {
+				c.options.InFlight(*r)
+			}
+			return nil
+		case c.options.DryRun:
+			return c.wouldCopy(ctx, r)
+		}
+		got, tombstone, err := c.carrier.carry(ctx, r)
+		switch {
+		case err == nil:
+			c.count(got.Won, tombstone)
+			return nil
+		case !errors.Is(err, errChanged):
+			return err
+		}
+		if *f, err = c.carrier.from.Get(ctx, r.Key); errors.Is(err, store.ErrNotFound) {
+			c.counts[countExpired].Add(1) // it was swept
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("moved: read the old store: %w", err)
+		}
+	}
+	c.counts[countInFlight].Add(1) // a busy key
+	return nil
+}
+
+func (c *copying) count(copied, tombstone bool) {
+	if !copied {
+		c.counts[countThere].Add(1)
+		return
+	}
+	c.counts[countCopied].Add(1)
+	if tombstone {
+		c.counts[countTombstones].Add(1)
+	}
+}
+
+// wouldCopy counts what carry would do.
+func (c *copying) wouldCopy(ctx context.Context, r *store.Record) error {
+	there, err := c.carrier.to.Get(ctx, r.Key)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		c.count(true, false)
+	case err != nil:
+		return fmt.Errorf("moved: read the new store: %w", err)
+	default:
+		c.count(r.Later(&there.Record), false)
+	}
+	return nil
+}

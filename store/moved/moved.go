@@ -1,0 +1,91 @@
+package moved
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/semel-go/semel/store"
+)
+
+// New makes a store of a new one and the old one that it replaces. Before a claim, and
+// before a read, it takes the record of the key over from the old store, if that has one
+// that has not expired: so a call that ran in the old store is answered, refused or
+// awaited as if nothing had been moved. It costs each claim and each read a read of the
+// old store. If the old store does not answer, no claim is made. All else goes to the new
+// store alone; the old one is only read.
+//
+// New waits up to [MaxClockWait] until the clock of the new store is past the old one's,
+// so that the fences of each key grow; ctx ends the wait. It returns an error if the new
+// store is no store.Receiver or if a clock cannot be read. The store is safe for
+// concurrent use, and closes neither of the two.
+func New(ctx context.Context, to, from store.Store) (store.Store, error) {
+	c, err := newCarrier(to, from)
+	if err != nil {
+		return nil, err
+	}
+	if err := waitForClock(ctx, to, from); err != nil {
+		return nil, err
+	}
+	return &movedStore{to, c}, nil
+}
+
+// movedStore is the new store, into which the records of the old one come as they are
+// needed.
+type movedStore struct {
+	store.Store
+	carrier *carrier
+}
+
+// Unwrap lets store.As find the optional interfaces of the new store.
+func (s *movedStore) Unwrap() store.Store { return s.Store }
+
+// Claim implements store.Store.
+func (s *movedStore) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
+	f, ok, err := s.take(ctx, p.Key)
+	switch {
+	case err != nil:
+		return store.Found{}, err
+	case ok:
+		return p.Found(&f.Record, f.Now), nil
+	}
+	return s.Store.Claim(ctx, p)
+}
+
+// Get implements store.Store.
+func (s *movedStore) Get(ctx context.Context, k store.Key) (store.Found, error) {
+	f, ok, err := s.take(ctx, k)
+	switch {
+	case err != nil:
+		return store.Found{}, err
+	case ok:
+		f.Won = false
+		return f, nil
+	}
+	return s.Store.Get(ctx, k)
+}
+
+// tries bounds how often a record of the old store is read that keeps changing, which it
+// does only if a process still uses that store.
+const tries = 8
+
+// take takes over the record of a key from the old store. If that has none that counts,
+// ok is false. Otherwise the result is the record that the new store has then.
+func (s *movedStore) take(ctx context.Context, k store.Key) (f store.Found, ok bool, err error) {
+	for range tries {
+		old, err := s.carrier.from.Get(ctx, k)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			return f, false, nil
+		case err != nil:
+			return f, false, fmt.Errorf("moved: read the old store: %w", err)
+		case old.Record.Expired(old.Now):
+			return f, false, nil
+		}
+		f, _, err = s.carrier.carry(ctx, &old.Record)
+		if !errors.Is(err, errChanged) {
+			return f, err == nil, err
+		}
+	}
+	return f, false, errors.New("moved: the record keeps changing in the old store; stop the processes that still use that store")
+}
