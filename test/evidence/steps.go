@@ -49,5 +49,6 @@ var steps = []step{
 	{"proxy", "The proxy is killed with requests in flight, on SQLite.", "cmd/semel/internal/cli", []string{"-run=^TestCampaign_ProxyKilled_EachKeyTakesEffectOnce$", "-timeout=20m"}, []string{"SEMEL_TEST_KILLS=110"}, false, false},
 	{"deliver", "Two members of semel deliver and the service are killed and frozen while messages of NATS and of Pulsar, three in ten of them twice, take effect; the control, a service that ignores the key, doubles.", "cmd/semel/semel-deliver/internal/cli", []string{"-run=^TestCampaign_(MembersAndServiceKilled|Pulsar)", "-timeout=30m"}, long, false, false},
 	{"outbox publish", "Two processes of semel outbox publish are killed and frozen while transactions write messages in PostgreSQL, which go to NATS and to Kafka (kfake).", "cmd/semel/semel-deliver/internal/cli", []string{"-run=^TestCampaign_PublishersKilled", "-timeout=30m"}, long, false, false},
+	{"move", "A service moves from SQLite to PostgreSQL while clients send a million keys and duplicates; the copy and a proxy are killed. The control starts with the new store alone, and doubles.", "cmd/semel/internal/cli", []string{"-run=^TestCampaign_(Move|Copy)", "-timeout=120m"}, long, false, false},
 	{"museum", "Seeded bugs, each with the project that had it, and whether the tests catch them.", "test/museum", []string{"-timeout=30m"}, nil, false, true},
 }

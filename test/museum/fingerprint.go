@@ -32,7 +32,7 @@ var fingerprints = []Mutant{
 	{
 		Name: "the fingerprint is not checked on a lapsed claim", Rule: "rule 12", Parent: "M6: powertools-java#2260",
 		Dir: seam, Func: "Decide", Package: seam, Run: "TestDecide_FingerprintDiffers_RefusedInEachState",
-		Old: "if !hasToken {", New: "if !hasToken && !r.Lapsed(now) {",
+		Old: "if !hasToken && r.Fingerprint.Alg != AnyPayload {", New: "if !hasToken && !r.Lapsed(now) {",
 	},
 	{
 		Name: "an unknown secret is a mismatch", Rule: "rule 12",
@@ -123,6 +123,6 @@ func unchecked(state, parent string) Mutant {
 	return Mutant{
 		Name: "the fingerprint is not checked in state " + state, Rule: "rule 12", Parent: parent,
 		Dir: seam, Func: "Decide", Package: seam, Run: "TestDecide_FingerprintDiffers_RefusedInEachState",
-		Old: "if !hasToken {", New: "if !hasToken && r.State != " + state + " {",
+		Old: "if !hasToken && r.Fingerprint.Alg != AnyPayload {", New: "if !hasToken && r.State != " + state + " {",
 	}
 }

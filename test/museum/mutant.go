@@ -55,6 +55,7 @@ const (
 	tool   = "semelmcp"
 	nearby = "store/nearcache"
 	shards = "store/shardstore"
+	moved  = "store/moved"
 
 	postgres = "store/pgstore"
 	pgkafka  = "store/pgstore/pgkafka"
@@ -72,7 +73,7 @@ const (
 func All() []Mutant {
 	return slices.Concat(claims, swaps, formerOwners, leases, settlements, unreadables, fences, fingerprints, policies, scopes, replays, tombstones, frameworks,
 		outages, attempts, waits, derivations, steps, sagas, reservations, reconciliations, sweeps, transactions, doors, clients, sidecars, deliveries, consumers, sqlites, coalescers,
-		caches, shardings, redises, dynamos, dynamoObjects, kafkas, watermills, lambdas, rpcs,
+		caches, shardings, observers, imports, moves, redises, dynamos, dynamoObjects, kafkas, watermills, lambdas, rpcs,
 		postgreses, postgresTxs, postgresBatches, postgresNotes, adapters, pulsars, outboxes, consoles, telemetries, encryptions, erasures, audits)
 }
 

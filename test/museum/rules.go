@@ -48,6 +48,8 @@ var rules = map[string]string{
 	"telemetry":  "a call is counted once, a replay leads to the first run, and no key is shown",
 	"erase":      "an erasure deletes only what is over and unchanged, and leaves no byte where it says so",
 	"audit":      "each act of an operator is written down before it happens, and refused if that fails",
+	"observe":    "an observing proxy changes no byte, and counts what the proxy would do",
+	"moved":      "a call that ran in the old store counts in the new one, and a copy overwrites nothing that is as late",
 	"encrypted":  "a result that must be encrypted is stored and accepted only so, and only in its own place",
 	"sent twice": "no client sends a request twice by itself",
 }

@@ -121,7 +121,7 @@ var sidecars = []Mutant{
 	},
 	{
 		Name: "any peer names its tenant", Rule: "scope",
-		Dir: sidecar, Func: "(*router).problemOf", Package: sidecar, Run: "TestPeer_NotTrusted_403",
+		Dir: sidecar, Func: "(*router).unforwardable", Package: sidecar, Run: "TestPeer_NotTrusted_403",
 		Old: "case !d.peers.allow(r):", New: "case false && !d.peers.allow(r):",
 	},
 }

@@ -2,12 +2,14 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/cmd/semel/internal/config"
 	"github.com/semel-go/semel/cmd/semel/internal/input"
+	"github.com/semel-go/semel/cmd/semel/internal/observe"
 	"github.com/semel-go/semel/cmd/semel/internal/program"
 	"github.com/semel-go/semel/cmd/semel/internal/proxy"
 	"github.com/semel-go/semel/cmd/semel/internal/scope"
@@ -30,6 +32,7 @@ type plan struct {
 	rule    scope.Rule
 	keys    *scope.KeySet // nil: tokens are not verified
 	store   storeurl.URL
+	old     storeurl.URL // of a move; the zero URL: none
 	secrets []semel.Secret
 	files   error // names each file of secrets or certificates that cannot be used
 }
@@ -53,6 +56,13 @@ func (c *proxyCmd) plan() (*plan, error) {
 	errs = append(errs, err)
 	if err == nil && cfg.Parks() {
 		errs = append(errs, p.store.CheckPark())
+	}
+	if cfg.MovedFrom != "" {
+		p.old, err = storeurl.Parse(cfg.MovedFrom, cfg.Where("moved-from"))
+		if err == nil && p.old.Secret() == p.store.Secret() {
+			err = &input.Error{Field: cfg.Where("moved-from"), Value: p.old.String(), Want: "is the store itself; give the store that it replaces"}
+		}
+		errs = append(errs, err)
 	}
 	switch needs := p.rule.NeedsKeys(); {
 	case needs && cfg.JWKS == "":
@@ -102,8 +112,10 @@ func (c *proxyCmd) Run(ctx context.Context, e *env) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, st.Close()) }()
-	program.WarnSettings(ctx, log, st)
+	if st != nil {
+		defer func() { err = errors.Join(err, st.Close()) }()
+		program.WarnSettings(ctx, log, st)
+	}
 	px, err := p.proxy(ctx, log, st)
 	if err != nil {
 		_ = clients.Close()
@@ -116,9 +128,25 @@ func (c *proxyCmd) Run(ctx context.Context, e *env) (err error) {
 	if admin != nil {
 		log.Info("admin listening", "addr", admin.Addr().String())
 	}
-	log.Info("listening", "addr", clients.Addr().String(), "tls", p.config.Listener.Cert != "", "upstream", p.config.Upstream.String(), "store", p.store.String(),
+	where := p.store.String()
+	if p.config.Observe {
+		where = "none"
+		log.Info("observing: every request is forwarded unchanged, and none takes effect once", "log_every", proxy.LogEvery)
+	}
+	log.Info("listening", "addr", clients.Addr().String(), "tls", p.config.Listener.Cert != "", "upstream", p.config.Upstream.String(), "store", where,
 		"scope", p.config.Scope, "on_doubt", p.config.Rest.OnDoubt.String(), "rules", len(p.config.Rules))
-	return px.Serve(ctx, clients, admin)
+	return errors.Join(px.Serve(ctx, clients, admin), writeObserved(e, px.Observed()))
+}
+
+// writeObserved writes the report of an observing proxy to standard output.
+func writeObserved(e *env, r *observe.Report) error {
+	switch {
+	case r == nil:
+		return nil
+	case e.json:
+		return json.NewEncoder(e.stdout).Encode(r)
+	}
+	return r.WriteText(e.stdout)
 }
 
 // proxy makes the proxy from the plan.

@@ -31,6 +31,10 @@ REQUESTS WITHOUT A KEY (--require-key)
 
 A POST without a key passes unprotected, because the log-in form of a page sends none. The first is logged, and semel_unkeyed_requests_total counts all. Once all clients of a path send keys, set require-key in its rule: a client that forgets the key is then answered 400, instead of a second charge. Give --require-key as a flag for a service that only programs call.
 
+TRY IT FIRST (--observe)
+
+With --observe each request and each answer passes unchanged: none is refused, replayed or recorded, no store is opened, and no key is needed. The proxy counts in memory what it would have done with the same options: first calls, duplicates while the first call ran and after it, other requests with the same key, missing and malformed keys, answers in doubt, each by operation and rule. It prints the counts when it stops (with --json as JSON), serves them at /observed of --admin-listen and in /metrics (semel_observed_requests_total), and logs the totals every five minutes. It remembers --observe-keys keys; beyond them it forgets the older half, whose duplicates then count as first calls. The page docs/observe.md explains each count.
+
 LARGE ANSWERS AND STREAMS
 
 The answer to a request with a key is held until it is stored. If it is larger than --max-outcome, it is sent as it comes and not kept: duplicates get its status and Semel-Outcome: not-kept. A stream of events (SSE) that answers such a request is held back until --max-outcome bytes have come, or until it ends. Serve streams by GET or without a key, or set pass-through for them. --upstream-timeout ends a request with a key even while its answer streams.
@@ -59,6 +63,8 @@ The query of a URL may hold options of the store:
                                         sweep-expired, endpoint=URL
 
 A SQLite file and memory: belong to one process. With several replicas, each with its own file, a duplicate that reaches another replica takes effect again: choose postgres://, redis:// or dynamodb:// for them. The credentials for DynamoDB come from AWS's usual places, such as AWS_PROFILE or the machine's role.
+
+To move to another store, start all processes with the new --store and --moved-from OLD, copy the rest by semel copy, and drop --moved-from: see semel copy --help. No process may use the old store alone meanwhile.
 
 semel doctor says what a server's settings may lose; the proxy starts on it all the same, and logs that as warnings. rediss:, redis+cluster: and redis+sentinel: are URLs, too.
 
@@ -141,6 +147,7 @@ ADMIN (--admin-listen)
     /readyz   200 while it can serve: the store answers, tokens can be verified,
               temporary files can be made, and no stop has begun; else 503
     /metrics  counts of what happened, by kind, operation and rule
+    /observed what an observing proxy would have done, as text; /observed?json
 
 Certificates, key sets and secrets are read again when their files change; one that cannot be used is logged, and the last one stays in use.
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -12,13 +13,19 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/proxy"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/cmd/semel/internal/tlsfile"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/moved"
 )
 
 // open opens the store and the listeners. The error names everything that failed,
 // files of secrets and certificates too, each with the command that mends it.
 func (p *plan) open(ctx context.Context, log *slog.Logger) (st storeurl.Handle, clients, admin net.Listener, err error) {
-	u, kerr := p.store.Encrypted(p.config.EncryptionKeys, p.config.Where("encryption-keys"), p.config.RequireEncrypted, log)
-	st, serr := program.OpenStore(ctx, u, log)
+	var kerr, serr error
+	if !p.config.Observe {
+		if st, kerr, serr = p.openStore(ctx, log, p.store, program.OpenStore); p.config.MovedFrom != "" && kerr == nil && serr == nil {
+			st, serr = p.joinOld(ctx, log, st)
+		}
+	}
 	clients, cerr := program.Listen(ctx, p.config.Where("listen"), p.config.Listen)
 	var terr, aerr error
 	if p.config.Listener.Cert != "" && cerr == nil && p.files == nil {
@@ -33,7 +40,7 @@ func (p *plan) open(ctx context.Context, log *slog.Logger) (st storeurl.Handle, 
 	if err = errors.Join(p.files, kerr, serr, cerr, terr, aerr); err == nil {
 		return st, clients, admin, nil
 	}
-	if serr == nil {
+	if st != nil {
 		err = errors.Join(err, st.Close())
 	}
 	for _, l := range []net.Listener{clients, admin} {
@@ -43,6 +50,42 @@ func (p *plan) open(ctx context.Context, log *slog.Logger) (st storeurl.Handle, 
 	}
 	return nil, nil, nil, err
 }
+
+// openStore opens a store, and reports apart that its keys cannot be used.
+func (p *plan) openStore(ctx context.Context, log *slog.Logger, u storeurl.URL,
+	open func(context.Context, storeurl.URL, *slog.Logger) (storeurl.Handle, error),
+) (st storeurl.Handle, keys, err error) {
+	u, keys = u.Encrypted(p.config.EncryptionKeys, p.config.Where("encryption-keys"), p.config.RequireEncrypted, log)
+	st, err = open(ctx, u, log)
+	return st, keys, err
+}
+
+// joinOld joins the store with the old one of a move. After an error it closes the store.
+func (p *plan) joinOld(ctx context.Context, log *slog.Logger, to storeurl.Handle) (storeurl.Handle, error) {
+	from, _, err := p.openStore(ctx, log, p.old, program.OpenExisting)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", p.config.Where("moved-from"), err), to.Close())
+	}
+	st, err := moved.New(ctx, to, from)
+	if err != nil {
+		return nil, errors.Join(err, from.Close(), to.Close())
+	}
+	log.Warn("records are taken over from the old store as they are needed; once semel copy --verify finds nothing left, start without moved-from. No process may use the old store alone meanwhile",
+		"store", p.store.String(), "moved_from", p.old.String())
+	return movedHandle{st, to, from}, nil
+}
+
+// movedHandle is a store that is joined with the old one of a move.
+type movedHandle struct {
+	store.Store
+	to, from storeurl.Handle
+}
+
+// Unwrap lets store.As find the optional interfaces.
+func (h movedHandle) Unwrap() store.Store { return h.Store }
+
+// Close closes both stores.
+func (h movedHandle) Close() error { return errors.Join(h.to.Close(), h.from.Close()) }
 
 // tempDir returns the folder for large request bodies. Empty means the system's folder
 // for temporary files. If no file can be written there, it is the folder of the SQLite

@@ -1,4 +1,5 @@
-// Package cli is the command line of semel: one file for each command.
+// Package cli is the command line of semel: one file for each command, and here those that
+// print the version or start another program.
 package cli
 
 import (
@@ -8,11 +9,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"strings"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/semel-go/semel/cmd/semel/internal/config"
+	"github.com/semel-go/semel/cmd/semel/internal/helper"
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/program"
 )
@@ -33,6 +36,8 @@ type cli struct {
 	Outbox  outboxCmd  `cmd:"" help:"List and show messages of an outbox, send them again or drop them."`
 	Sweep   sweepCmd   `cmd:"" help:"Delete expired records and recover lapsed claims."`
 	Erase   eraseCmd   `cmd:"" help:"Delete the records of a tenant, or of one request, before they expire."`
+	Copy    copyCmd    `cmd:"" help:"Copy the records of one store to another, for a move without double effects."`
+	Import  importCmd  `cmd:"" help:"Take over keys that a service has recorded itself, in a table or in Redis."`
 	Migrate migrateCmd `cmd:"" help:"Create the schema of a store, or update it."`
 	Doctor  doctorCmd  `cmd:"" help:"Check the settings of a store."`
 	Version versionCmd `cmd:"" help:"Print the version."`
@@ -133,4 +138,39 @@ type demoCmd struct{}
 
 func (demoCmd) Run() error {
 	return errors.New("the demo is a program of its own: go run github.com/semel-go/semel/cmd/semel/demo@latest (in a clone: go run ./cmd/semel/demo)")
+}
+
+// deliverCmd starts the program semel-deliver, which reads the arguments.
+type deliverCmd struct {
+	Args []string `arg:"" optional:"" help:"The options of semel-deliver; see semel deliver --help."`
+}
+
+// deliverer is the program that semel deliver starts.
+const deliverer = "semel-deliver"
+
+func (c *deliverCmd) Run(e *env) error { return runDeliverer(e, c.Args) }
+
+// publishCmd starts the program semel-deliver, too, because it has the clients of the
+// brokers.
+type publishCmd struct {
+	Args []string `arg:"" optional:"" help:"The options of semel-deliver publish; see semel outbox publish --help."`
+}
+
+func (c *publishCmd) Run(e *env) error { return runDeliverer(e, c.Args, "publish") }
+
+// runDeliverer starts the program with a command of it, if one is given, and arguments.
+func runDeliverer(e *env, args []string, command ...string) error {
+	path, err := helper.Find(deliverer)
+	if err != nil {
+		return err
+	}
+	if e.json {
+		command = append(command, "--json")
+	}
+	args = append(command, args...)
+	code, err := helper.Run(path, args)
+	if err == nil && code != 0 {
+		os.Exit(code)
+	}
+	return err
 }

@@ -16,6 +16,7 @@ type Config struct {
 	Upstream    *url.URL
 	ClientHost  bool // the upstream sees the client's Host
 	Store       string
+	MovedFrom   string // the old store of a move; empty: none
 	// TrustForwarded passes incoming X-Forwarded-* headers on.
 	TrustForwarded bool
 
@@ -51,6 +52,9 @@ type Config struct {
 
 	Rest  Route   // for requests that no rule matches
 	Rules []Route // in the order of the file, which does not matter: the most specific pattern wins
+
+	Observe     bool // forward every request unchanged, and count
+	ObserveKeys int
 
 	WriteTimeout time.Duration // 0: none
 	Limits       limit.Limits

@@ -12,6 +12,7 @@ type Options struct {
 	HostHeader       *string `yaml:"host-header" name:"host-header" placeholder:"WHICH" group:"Where" help:"The Host that the upstream sees: upstream (default; its own) or client (as the client sent it). X-Forwarded-Host has the client's."`
 	TrustForwarded   *bool   `yaml:"trust-forwarded" name:"trust-forwarded" negatable:"" group:"Where" help:"Pass on the X-Forwarded-For, -Host and -Proto that come in: only behind a proxy that sets them. By default they are replaced."`
 	Store            *string `yaml:"store" name:"store" placeholder:"URL" group:"Where" help:"Where the records are kept: sqlite:PATH (default sqlite:semel.db), postgres://USER@HOST/DATABASE, redis://HOST:PORT/0, dynamodb://TABLE?region=REGION or memory: (lost with the process; only for one replica and trials)."`
+	MovedFrom        *string `yaml:"moved-from" name:"moved-from" placeholder:"URL" group:"Where" help:"During a move to another store: the old one. The record of each key is taken over from it before the key is claimed; see semel copy --help. The encryption keys are the same for both."`
 	EncryptionKeys   *string `yaml:"encryption-keys" name:"encryption-keys" placeholder:"FILE" group:"Where" help:"Keys that encrypt what the store keeps of requests and answers, one 'id key' a line, the key 32 bytes in base64 (openssl rand -base64 32). The first one encrypts, all decrypt (default: nothing is encrypted). Read again when it changes; see docs/data-protection.md."`
 	RequireEncrypted *bool   `yaml:"require-encrypted" name:"require-encrypted" negatable:"" group:"Where" help:"Refuse records in clear text: when none from before encryption-keys is left. By default they are read."`
 
@@ -25,8 +26,9 @@ type Options struct {
 	Calls    `yaml:",inline" embed:""`
 	Compared `yaml:",inline" embed:""`
 
-	Transports `yaml:",inline" embed:""`
-	Limits     `yaml:",inline" embed:""`
+	Transports  `yaml:",inline" embed:""`
+	Limits      `yaml:",inline" embed:""`
+	Observation `yaml:",inline" embed:""`
 
 	Lease        *Duration `yaml:"lease" name:"lease" placeholder:"TIME" group:"Limits" help:"How long a claim holds when its holder dies (default 30s). Renewed every third of it while a request runs."`
 	StoreTimeout *Duration `yaml:"store-timeout" name:"store-timeout" placeholder:"TIME" group:"Limits" help:"How long a request waits for one answer of the store; then it is answered 503 (default 5s)."`

@@ -57,7 +57,7 @@ func (r *resolver) bad(field, value, want string, args ...any) {
 // config resolves all but the rules.
 func (r *resolver) config(o *Options) *Config {
 	c := &Config{
-		Listen: or(o.Listen, "127.0.0.1:8080"), AdminListen: or(o.AdminListen, ""), Store: or(o.Store, "sqlite:semel.db"),
+		Listen: or(o.Listen, "127.0.0.1:8080"), AdminListen: or(o.AdminListen, ""), Store: or(o.Store, "sqlite:semel.db"), MovedFrom: or(o.MovedFrom, ""),
 		TrustForwarded: or(o.TrustForwarded, false),
 		Scope:          or(o.Scope, ""), JWKS: or(o.JWKS, ""), JWTIssuer: or(o.JWTIssuer, ""), JWTAudience: or(o.JWTAudience, ""),
 		KeyHeaders: or(o.KeyHeaders, []string{"Idempotency-Key"}), SecretFile: or(o.SecretFile, ""), EncryptionKeys: or(o.EncryptionKeys, ""), RequireEncrypted: or(o.RequireEncrypted, false),
@@ -102,6 +102,7 @@ func (r *resolver) config(o *Options) *Config {
 	r.compared(c, &o.Compared)
 	c.WriteTimeout = r.writeTimeout(o)
 	c.Limits = r.limits(&o.Limits, c.MaxBody)
+	r.observation(c, &o.Observation)
 	c.Connections = r.connections(&o.Transports)
 	c.Protected = canonicalNames(c.Protected)
 	return c

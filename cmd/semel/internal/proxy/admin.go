@@ -2,10 +2,12 @@ package proxy
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/semel-go/semel/cmd/semel/internal/admin"
@@ -43,17 +45,46 @@ func CheckTempDir(dir string) error {
 
 // Admin serves /healthz (the process is alive), /readyz (it can serve) and
 // /metrics.
-func (p *Proxy) Admin() http.Handler { return admin.Handler(p.Ready, &p.counts, p.Log) }
+//
+// An observing proxy also serves /observed, its report: as text, or as JSON if the query
+// is "json" or the client accepts application/json.
+func (p *Proxy) Admin() http.Handler {
+	if p.observer == nil {
+		return admin.Handler(p.Ready, &p.counts, p.Log)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", admin.Handler(p.Ready, &p.observer.registry, p.Log))
+	mux.HandleFunc("GET /observed", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		if r.URL.RawQuery == "json" || strings.Contains(r.Header.Get("Accept"), "application/json") {
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(p.Observed()) // the caller may be gone
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_ = p.Observed().WriteText(w)
+	})
+	return mux
+}
 
 // gauges registers the metrics that are not counts of events.
 func (p *Proxy) gauges() {
-	p.counts.Gauge("semel_ready", "1 if the proxy can serve requests, else 0.", func() float64 {
+	counts := &p.counts
+	if p.observer != nil {
+		counts = &p.observer.registry
+	}
+	counts.Gauge("semel_ready", "1 if the proxy can serve requests, else 0.", func() float64 {
 		if p.Ready(context.Background()) != nil {
 			return 0
 		}
 		return 1
 	})
-	p.counts.Gauge("semel_requests_in_flight", "Requests that are being served.", func() float64 { return float64(p.inFlight.Load()) })
+	counts.Gauge("semel_requests_in_flight", "Requests that are being served.", func() float64 { return float64(p.inFlight.Load()) })
+	build := program.ThisBuild()
+	counts.Build(build.Version, build.Revision, build.Go)
+	if p.observer != nil {
+		return
+	}
 	limits := p.router.limits
 	for _, k := range limit.Kinds() {
 		p.counts.Counter("semel_limit_"+k.String()+"_refused_total", "Requests that the limit "+k.String()+" refused.",
@@ -63,6 +94,4 @@ func (p *Proxy) gauges() {
 	p.counts.Gauge("semel_limited_tenants", "Tenants whose requests are counted for the limits.", func() float64 { return float64(limits.Tenants()) })
 	p.sweeps.Register(&p.counts, p.Config.SweepEvery)
 	p.counts.InDoubt(p.Store, p.Log)
-	build := program.ThisBuild()
-	p.counts.Build(build.Version, build.Revision, build.Go)
 }

@@ -102,7 +102,7 @@ func (p *Proxy) countWithoutKey(next http.Handler, r *config.Route, counts *metr
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if _, keyed := semel.FromContext(q.Context()); !keyed && slices.Contains(r.Methods, q.Method) {
 			if counts.Unkeyed() {
-				p.Log.Warn("a request without a key passes unprotected; the metric semel_unkeyed_requests_total counts further ones; --require-key refuses them",
+				p.events.Warn("a request without a key passes unprotected; the metric semel_unkeyed_requests_total counts further ones; --require-key refuses them",
 					"method", q.Method, "rule", r.Match)
 			}
 		}

@@ -33,6 +33,9 @@ func (p *Proxy) Run(ctx context.Context) error {
 			})
 		})
 	}
+	if p.observer != nil {
+		wg.Go(func() { p.observer.logCounts(ctx, LogEvery) })
+	}
 	if c.SecretFile != "" {
 		wg.Go(func() { p.reloadSecrets(ctx, reloadEvery, p.secretsRead) })
 	}

@@ -124,11 +124,20 @@ func (b *backend) count() int {
 // play sets up a stage from a configuration, to which the upstream is added.
 func play(t *testing.T, answer http.HandlerFunc, doc string) *stage {
 	t.Helper()
-	s := &stage{t: t, backend: newBackend(t, answer), store: &flaky{Store: memstore.New(nil)}, log: &logged{}}
+	b := newBackend(t, answer)
+	s := playAt(t, b.URL, doc)
+	s.backend = b
+	return s
+}
+
+// playAt sets up a stage without a backend, for an upstream.
+func playAt(t *testing.T, upstream, doc string) *stage {
+	t.Helper()
+	s := &stage{t: t, store: &flaky{Store: memstore.New(nil)}, log: &logged{}}
 	if !strings.Contains(doc, "refusal-pause") {
 		doc = "refusal-pause: 0s\n" + doc
 	}
-	file, err := config.Parse("test.yaml", []byte("upstream: "+s.backend.URL+"\n"+doc))
+	file, err := config.Parse("test.yaml", []byte("upstream: "+upstream+"\n"+doc))
 	if err != nil {
 		t.Fatal(err)
 	}

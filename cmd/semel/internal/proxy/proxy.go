@@ -14,6 +14,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/hook"
 	"github.com/semel-go/semel/cmd/semel/internal/limit"
 	"github.com/semel-go/semel/cmd/semel/internal/metrics"
+	"github.com/semel-go/semel/cmd/semel/internal/observe"
 	"github.com/semel-go/semel/cmd/semel/internal/scope"
 	"github.com/semel-go/semel/cmd/semel/internal/tlsfile"
 	"github.com/semel-go/semel/cmd/semel/internal/upstream"
@@ -24,7 +25,7 @@ import (
 // optional. The Proxy closes none of them.
 type Parts struct {
 	Config  *config.Config
-	Store   store.Store
+	Store   store.Store // not used if Config.Observe is set
 	Rule    scope.Rule
 	Finder  *scope.Finder
 	Secrets []semel.Secret
@@ -49,6 +50,8 @@ type Proxy struct {
 	background *metrics.Calls // events of sweeps and reconciliation
 	sweeps     metrics.Sweeps
 	guards     []*currentGuard // of all routes
+	observer   *observer       // nil: the proxy does not observe
+	events     *slog.Logger    // Log; an observer's is silent, because its calls are of twins
 
 	paced       pacedStore // Store, for the runs of requests
 	secretsRead version    // the file of secrets that is in use
@@ -58,11 +61,19 @@ type Proxy struct {
 
 // New makes a Proxy. It does no I/O.
 func New(parts Parts) (*Proxy, error) {
-	c := parts.Config
-	p := &Proxy{Parts: parts, secretsRead: modified(c.SecretFile)}
-	p.paced = newPacedStore(p.counts.Store(parts.Store))
+	p := &Proxy{Parts: parts, secretsRead: modified(parts.Config.SecretFile), events: parts.Log}
+	if parts.Config.Observe {
+		memory := observe.NewMemory(parts.Config.ObserveKeys)
+		p.Config, p.Store, p.events = observing(parts.Config), memory, slog.New(slog.DiscardHandler)
+		p.observer = newObserver(memory, parts.Log)
+	}
+	c := p.Config
+	p.paced = newPacedStore(p.counts.Store(p.Store))
 	p.router = &router{protected: protectedNames(c.KeyHeaders, p.Rule.Headers(), c.Protected), keyHeaders: canonical(c.KeyHeaders), bodyTimeout: c.BodyTimeout,
 		writeTimeout: c.WriteTimeout, limits: limit.New(c.Limits, nil), peers: newPeers(&c.Connections), upgrades: c.Upgrades, origins: c.RefusalOrigins}
+	if p.observer != nil {
+		p.observer.router = p.router
+	}
 	p.up = upstream.New(upstream.Options{
 		URL: c.Upstream, ClientHost: c.ClientHost, TrustForwarded: c.TrustForwarded, Protected: p.router.protected, Idle: c.UpstreamIdle, TLS: parts.UpstreamTLS, Log: parts.Log,
 		RefusalOrigins: c.RefusalOrigins,
@@ -87,6 +98,9 @@ func New(parts Parts) (*Proxy, error) {
 
 // Close closes the idle connections. Requests in flight continue.
 func (p *Proxy) Close() {
+	if p.observer != nil {
+		p.observer.close()
+	}
 	p.up.Close()
 	for _, h := range []*hook.Hook{p.reconcile, p.authorize} {
 		if h != nil {
@@ -96,7 +110,20 @@ func (p *Proxy) Close() {
 }
 
 // Handler serves the requests of clients.
-func (p *Proxy) Handler() http.Handler { return p.router }
+func (p *Proxy) Handler() http.Handler {
+	if p.observer != nil {
+		return p.observer
+	}
+	return p.router
+}
+
+// Observed is what the proxy would have done so far; nil if it does not observe.
+func (p *Proxy) Observed() *observe.Report {
+	if p.observer == nil {
+		return nil
+	}
+	return p.observer.counts.Report()
+}
 
 // routes gives the router a route for each rule and one for all other requests.
 func (p *Proxy) routes() error {

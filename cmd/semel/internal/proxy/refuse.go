@@ -22,6 +22,7 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, why semelhttp.Pro
 			p.pause(r.Context())
 		}
 	}
+	refused(r, &why)
 	switch why.Code {
 	case semelhttp.CodeTenantMissing:
 		if p.Rule.Bearer() {
@@ -40,7 +41,7 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, why semelhttp.Pro
 	if why.Status >= http.StatusInternalServerError {
 		level = slog.LevelWarn
 	}
-	p.Log.Log(r.Context(), level, "refused", "code", why.Code, "status", why.Status, "method", r.Method, "error", why.Err)
+	p.events.Log(r.Context(), level, "refused", "code", why.Code, "status", why.Status, "method", r.Method, "error", why.Err)
 	problem.Write(w, why)
 }
 

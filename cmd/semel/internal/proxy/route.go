@@ -14,11 +14,14 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/scope"
 	"github.com/semel-go/semel/cmd/semel/internal/upstream"
 	"github.com/semel-go/semel/semelhttp"
+	"github.com/semel-go/semel/store"
 )
 
 // route handles the requests of one rule.
 type route struct {
 	http.Handler
+	upstream    http.Handler  // sends requests to the service
+	rule        *config.Route // for an observer
 	methods     []string
 	keyOptional bool // a request without a key passes
 	fromBody    bool // a key can be derived from the body
@@ -30,11 +33,11 @@ type route struct {
 func (p *Proxy) route(r *config.Route) (*route, error) {
 	next := p.up.Handler(r.UpstreamTimeout, upstream.Answers{Keep5xx: r.Keep5xx, Final: r.FinalStatuses, NoEffect: r.NoEffectStatuses})
 	if r.PassThrough {
-		return &route{Handler: next, passThrough: true}, nil
+		return &route{Handler: next, upstream: next, rule: r, passThrough: true}, nil
 	}
 	counts := p.counts.Calls(r.Operation, r.Match)
 	g, err := p.newGuard(func(list []semel.Secret) (*semel.Guard, error) {
-		return semel.New(namedStore{p.paced}, p.options(r, counts, list))
+		return semel.New(p.claims(), p.options(r, counts, list))
 	})
 	if err != nil {
 		return nil, err
@@ -43,13 +46,25 @@ func (p *Proxy) route(r *config.Route) (*route, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &route{Handler: once(p.countWithoutKey(countAnswer(next, int64(p.Config.MaxOutcome)), r, counts)), methods: r.Methods, keyOptional: !r.RequireKey, fromBody: len(r.KeyFrom) > 0, parks: r.OnDoubt == semel.Park}, nil
+	served := next
+	if p.observer != nil {
+		served = service(r)
+	}
+	return &route{Handler: once(p.countWithoutKey(countAnswer(served, int64(p.Config.MaxOutcome)), r, counts)), upstream: next, rule: r, methods: r.Methods, keyOptional: !r.RequireKey, fromBody: len(r.KeyFrom) > 0, parks: r.OnDoubt == semel.Park}, nil
+}
+
+// claims is the store of the Guards.
+func (p *Proxy) claims() store.Store {
+	if p.observer != nil {
+		return observedStore{p.paced}
+	}
+	return namedStore{p.paced}
 }
 
 // options are the options of the Guard of a rule.
 func (p *Proxy) options(r *config.Route, counts *metrics.Calls, secrets []semel.Secret) *semel.Options {
 	c := p.Config
-	log := semel.LogEvents(p.Log)
+	log := semel.LogEvents(p.events)
 	o := &semel.Options{
 		OnDoubt: r.OnDoubt, Lease: c.Lease, StoreTimeout: c.StoreTimeout, Retention: r.Retention, MaxAttempts: c.MaxAttempts, MaxOutcome: c.MaxOutcome, Secrets: secrets,
 		Observe: func(ctx context.Context, e semel.Event) {

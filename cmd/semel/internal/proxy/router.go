@@ -88,6 +88,7 @@ func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (d *router) refuse(w http.ResponseWriter, r *http.Request, p semelhttp.Problem) {
+	refused(r, &p)
 	setBodyDeadline(w, r, d.bodyTimeout)
 	semelhttp.AllowOrigin(w, r, d.origins)
 	problem.Write(w, p)
@@ -95,13 +96,10 @@ func (d *router) refuse(w http.ResponseWriter, r *http.Request, p semelhttp.Prob
 
 // problemOf returns the reason to refuse a request on every route, or nil.
 func (d *router) problemOf(r *http.Request) *semelhttp.Problem {
+	if p := d.unforwardable(r); p != nil {
+		return p
+	}
 	switch {
-	case !d.peers.allow(r):
-		return &problem.PeerRefused
-	case r.Method == http.MethodConnect:
-		return &problem.NotProxied
-	case !strings.HasPrefix(r.URL.Path, "/"):
-		return &problem.BadTarget
 	case d.removesProtected(r.Header["Connection"]):
 		return &problem.HopByHop
 	case d.ambiguous(r.Header):
@@ -110,6 +108,19 @@ func (d *router) problemOf(r *http.Request) *semelhttp.Problem {
 		return &problem.KeyReserved
 	case d.rules != nil && !isNormal(r.URL.Path):
 		return &problem.BadPath // the upstream may normalize the path, and another rule would apply
+	}
+	return nil
+}
+
+// unforwardable returns the reason why a request goes to the service in no case, or nil.
+func (d *router) unforwardable(r *http.Request) *semelhttp.Problem {
+	switch {
+	case !d.peers.allow(r):
+		return &problem.PeerRefused
+	case r.Method == http.MethodConnect:
+		return &problem.NotProxied
+	case !strings.HasPrefix(r.URL.Path, "/"):
+		return &problem.BadTarget
 	}
 	return nil
 }

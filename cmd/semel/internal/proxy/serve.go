@@ -77,6 +77,9 @@ func (p *Proxy) Serve(ctx context.Context, clients, adminListener net.Listener) 
 		gaveUp()
 		p.up.Stop()
 	}))
+	if p.observer != nil {
+		p.observer.close()
+	}
 	if adminServer != nil {
 		_ = adminServer.Close() // a prober asks again
 	}

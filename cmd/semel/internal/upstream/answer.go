@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/textproto"
-	"slices"
 	"strings"
 
 	"github.com/semel-go/semel"
@@ -26,20 +25,17 @@ const (
 // onAnswer reads the outcome from an answer before the client gets it.
 func (u *Upstream) onAnswer(res *http.Response) error {
 	u.renameLocation(res)
-	switch res.Header.Get(ResultHeader) {
+	ctx := res.Request.Context()
+	answers, _ := ctx.Value(answersKey{}).(*Answers)
+	mark := answers.mark(res)
+	switch mark {
 	case ResultFinal:
 		semelhttp.Final(res.Request)
 	case ResultNoEffect:
 		semelhttp.NoEffect(res.Request)
-	default:
-		a, ok := res.Request.Context().Value(answersKey{}).(*Answers)
-		switch {
-		case !ok:
-		case slices.Contains(a.NoEffect, res.StatusCode):
-			semelhttp.NoEffect(res.Request)
-		case slices.Contains(a.Final, res.StatusCode), a.Keep5xx && res.StatusCode >= http.StatusInternalServerError:
-			semelhttp.Final(res.Request)
-		}
+	}
+	if o := observedFrom(ctx); o != nil {
+		o.Mark = mark
 	}
 	removeOwnHeaders(res.Header)
 	return nil
@@ -85,16 +81,19 @@ func (w answerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // onFailure answers the client if the upstream sent no answer.
 func (u *Upstream) onFailure(w http.ResponseWriter, r *http.Request, err error) {
-	p := problem.UpstreamLost
+	p, mark := problem.UpstreamLost, ""
 	switch {
 	case errors.Is(err, errBodyTimeout):
 		p = problem.BodyTimeout
 	case errors.Is(err, semel.ErrLeaseLost):
 	case NotSent(err):
 		semelhttp.NoEffect(r)
-		p = problem.Unreachable
+		p, mark = problem.Unreachable, ResultNoEffect
 	case errors.Is(err, context.DeadlineExceeded):
 		p = problem.UpstreamTimeout
+	}
+	if o := observedFrom(r.Context()); o != nil {
+		o.Mark, o.Err = mark, err
 	}
 	level := slog.LevelWarn
 	if errors.Is(err, context.Canceled) && !errors.Is(err, semel.ErrLeaseLost) {

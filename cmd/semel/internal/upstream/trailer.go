@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// shareTrailers makes trailers that were not announced visible in copies of r.
-// net/http knows them only at the end of the body and then writes them to its own
-// request, unless a map is there already, which the copies share.
-func shareTrailers(r *http.Request) {
+// ShareTrailers makes trailers that were not announced visible in copies of r, the
+// server's own request. net/http knows them only at the end of the body and then writes
+// them to its own request, unless a map is there already, which the copies share.
+func ShareTrailers(r *http.Request) {
 	if r.Trailer == nil && r.ContentLength < 0 {
 		r.Trailer = http.Header{}
 	}

@@ -86,7 +86,8 @@ type Answers struct {
 	NoEffect []int // statuses that say that nothing was done
 }
 
-// answersKey finds the Answers of a request with a key in its context.
+// answersKey finds the Answers of a request with a key, or of an observed one, in its
+// context.
 type answersKey struct{}
 
 // Handler sends requests to the upstream. A request with a key must end within
@@ -101,7 +102,10 @@ func (u *Upstream) Handler(timeout time.Duration, answers Answers) http.Handler 
 			u.forward(w, r.WithContext(ctx))
 			return
 		}
-		shareTrailers(r)
+		ShareTrailers(r)
+		if observedFrom(r.Context()) != nil {
+			r = r.WithContext(context.WithValue(r.Context(), answersKey{}, &answers))
+		}
 		// The upstream may begin its answer before it has the whole body. Without
 		// full duplex net/http would then read and discard the rest of the body.
 		_ = http.NewResponseController(w).EnableFullDuplex() // an error means that the connection is full duplex anyway

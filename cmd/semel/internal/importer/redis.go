@@ -1,0 +1,223 @@
+package importer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Redis is the keys of a Redis database as rows.
+type Redis struct {
+	Client redis.UniversalClient
+	Match  string     // which keys, as SCAN takes it
+	Name   *KeyName   // how the parts of a row stand in a key's name
+	Value  RedisValue // the content of a string; a hash holds the fields of a row
+	Rename map[string]string
+}
+
+// RedisValue says what a string of Redis holds.
+type RedisValue string
+
+// The kinds of values.
+const (
+	ValueJSON RedisValue = "json" // an object with the columns of a row
+	ValueBody RedisValue = "body" // the body of the answer
+	ValueNone RedisValue = "none" // nothing of interest
+)
+
+// KeyName finds parts of a row in a name, such as "idem:{tenant}:{key}".
+type KeyName struct {
+	pattern *regexp.Regexp
+	text    string
+}
+
+var placeholder = regexp.MustCompile(`\{[a-z_]*\}`)
+
+// ParseKeyName reads a pattern in which {operation}, {tenant} and {key} stand for parts.
+// All parts but the last end at the text that follows them.
+func ParseKeyName(text string) (*KeyName, error) {
+	var b strings.Builder
+	b.WriteString(`(?s)\A`)
+	rest, seen := text, []string{}
+	for at := placeholder.FindStringIndex(rest); at != nil; at = placeholder.FindStringIndex(rest) {
+		name := rest[at[0]+1 : at[1]-1]
+		if !slices.Contains([]string{"operation", "tenant", "key"}, name) || slices.Contains(seen, name) {
+			return nil, fmt.Errorf("{%s} is no part, or is there twice; there are {operation}, {tenant} and {key}", name)
+		}
+		seen = append(seen, name)
+		b.WriteString(regexp.QuoteMeta(rest[:at[0]]))
+		rest = rest[at[1]:]
+		some := `.+?`
+		if rest == "" {
+			some = `.+`
+		}
+		b.WriteString("(?P<" + name + ">" + some + ")")
+	}
+	if !slices.Contains(seen, "key") {
+		return nil, errors.New("has no {key}, such as in idem:{tenant}:{key}")
+	}
+	b.WriteString(regexp.QuoteMeta(rest) + `\z`)
+	pattern, err := regexp.Compile(b.String())
+	return &KeyName{pattern, text}, err
+}
+
+// parts are the parts of a name.
+func (k *KeyName) parts(name string) (Row, error) {
+	m := k.pattern.FindStringSubmatch(name)
+	if m == nil {
+		return nil, fmt.Errorf("the name %q does not fit %s", name, k.text)
+	}
+	row := Row{}
+	for i, part := range k.pattern.SubexpNames() {
+		if part != "" {
+			row[part] = m[i]
+		}
+	}
+	return row, nil
+}
+
+// scanned is how many keys are read at a time.
+const scanned = 256
+
+// Rows is a Source. Redis may return a key twice.
+func (r *Redis) Rows(ctx context.Context) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		for cursor := uint64(0); ; {
+			names, next, err := r.Client.Scan(ctx, cursor, r.Match, scanned).Result()
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if err := r.read(ctx, names, yield); err != nil {
+				if !errors.Is(err, errStopped) {
+					yield(nil, err)
+				}
+				return
+			}
+			if cursor = next; cursor == 0 {
+				return
+			}
+		}
+	}
+}
+
+// errStopped ends a walk whose reader wants no more.
+var errStopped = errors.New("stopped")
+
+// read yields the rows of some keys, which it reads in two round trips.
+func (r *Redis) read(ctx context.Context, names []string, yield func(Row, error) bool) error {
+	if len(names) == 0 {
+		return nil
+	}
+	kinds, lives := make([]*redis.StatusCmd, len(names)), make([]*redis.DurationCmd, len(names))
+	if _, err := r.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, name := range names {
+			kinds[i], lives[i] = p.Type(ctx, name), p.PTTL(ctx, name)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	now := time.Now()
+	values := make([]redis.Cmder, len(names))
+	_, err := r.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, name := range names {
+			switch kinds[i].Val() {
+			case "string":
+				values[i] = p.Get(ctx, name)
+			case "hash":
+				values[i] = p.HGetAll(ctx, name)
+			}
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return err
+	}
+	for i, name := range names {
+		if kinds[i].Val() == "none" || values[i] != nil && errors.Is(values[i].Err(), redis.Nil) {
+			continue // it has expired meanwhile
+		}
+		row, err := r.row(name, values[i])
+		if err != nil {
+			err = &RowError{fmt.Errorf("%s: %w", name, err)}
+		} else if life := lives[i].Val(); life > 0 && row["expires"] == nil {
+			row["expires"] = now.Add(life)
+		}
+		if !yield(row, err) {
+			return errStopped
+		}
+	}
+	return nil
+}
+
+// row makes the row of a key.
+func (r *Redis) row(name string, value redis.Cmder) (Row, error) {
+	row, err := r.Name.parts(name)
+	if err != nil {
+		return nil, err
+	}
+	fields := map[string]any{}
+	switch v := value.(type) {
+	case *redis.MapStringStringCmd:
+		for field, text := range v.Val() {
+			fields[field] = text
+		}
+	case *redis.StringCmd:
+		switch r.Value {
+		case ValueBody:
+			row["body"] = v.Val()
+			return row, nil
+		case ValueNone:
+			return row, nil
+		}
+		if fields, err = members([]byte(v.Val())); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, errors.New("it is neither a string nor a hash")
+	}
+	for field, value := range fields {
+		if to, ok := r.Rename[field]; ok {
+			field = to
+		}
+		if slices.Contains(Columns(), field) { // an object may have more
+			row[field] = value
+		}
+	}
+	return row, nil
+}
+
+// members are the members of a JSON object. An object or a list in it stays JSON.
+func members(doc []byte) (map[string]any, error) {
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(doc, &raw); err != nil || raw == nil {
+		return nil, errors.New("the value is no JSON object; --value body takes it as the answer, --value none leaves it out")
+	}
+	fields := map[string]any{}
+	for name, value := range raw {
+		switch value[0] {
+		case '{', '[':
+			fields[name] = []byte(value)
+		case 'n':
+			fields[name] = nil
+		case '"':
+			var text string
+			if err := json.Unmarshal(value, &text); err != nil {
+				return nil, err
+			}
+			fields[name] = text
+		default: // a number, true or false
+			fields[name] = json.Number(value)
+		}
+	}
+	return fields, nil
+}

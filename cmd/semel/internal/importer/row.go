@@ -1,0 +1,206 @@
+package importer
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
+	"github.com/semel-go/semel/store"
+)
+
+// Row is one row of a table: values by the names of Columns.
+type Row map[string]any
+
+// Columns are the names that a row may have. Only key is required.
+func Columns() []string {
+	return []string{"operation", "tenant", "key", "status", "body", "content_type", "location", "codec", "created", "expires"}
+}
+
+// Defaults are what rows need not say.
+type Defaults struct {
+	Operation string
+	Status    int           // 0: each row must have one
+	Retention time.Duration // from now on, for rows without expires
+}
+
+// errExpired says that a row need not be imported.
+var errExpired = errors.New("expired")
+
+const (
+	maxKey      = 255
+	leastStatus = 200 // lower ones are no answer
+	mostStatus  = 599
+)
+
+// record makes the record of a row.
+func (d *Defaults) record(row Row, now time.Time) (r store.Record, err error) {
+	var errs []error
+	field := func(name, def string) string {
+		text, err := textOf(row[name])
+		if errs = append(errs, named(name, err)); text == "" {
+			return def
+		}
+		return text
+	}
+	r.Key = store.Key{Operation: field("operation", d.Operation), Tenant: field("tenant", ""), Value: field("key", "")}
+	tenant := r.Key.Tenant
+	if tenant == "" {
+		tenant = semel.Shared
+	}
+	errs = append(errs, driver.CheckOperation(r.Key.Operation), driver.CheckTenant(tenant))
+	if n := len(r.Key.Value); n == 0 || n > maxKey {
+		errs = append(errs, fmt.Errorf("key: has %d bytes; it must have 1 to %d", n, maxKey))
+	}
+	status, err := numberOf(row["status"], d.Status)
+	if errs = append(errs, named("status", err)); err == nil && (status < leastStatus || status > mostStatus) {
+		errs = append(errs, fmt.Errorf("status: is %d; it must be %d to %d; --status is for rows without one", status, leastStatus, mostStatus))
+	}
+	created, err := timeOf(row["created"], now)
+	errs = append(errs, named("created", err))
+	expires, err := timeOf(row["expires"], now.Add(d.Retention))
+	errs = append(errs, named("expires", err))
+	r.Outcome, err = outcome(row, status, field)
+	if err := errors.Join(append(errs, named("body", err))...); err != nil {
+		return r, err
+	}
+	if !expires.After(now) {
+		return r, errExpired
+	}
+	// The lowest fence, so that no import overwrites a record of a call. The owner is the
+	// same each time, so that a repeated import finds its own records.
+	digest := r.Key.Digest()
+	sum := sha256.Sum256(append([]byte("semel import "), digest[:]...))
+	r.State, r.Fence, r.Owner, r.Holder, r.Format = store.Completed, 1, store.Owner(sum[:16]), "semel import", store.Format
+	r.Fingerprint = store.Fingerprint{Alg: store.AnyPayload}
+	r.Created, r.Expires = store.Time(store.Micros(created)), store.Time(store.Micros(expires))
+	r.Updated, r.Completed = r.Created, r.Created
+	return r, nil
+}
+
+// outcome is the answer of a row. Without a column for the body it is a tombstone.
+func outcome(row Row, status int64, field func(name, def string) string) (o store.Outcome, err error) {
+	o = store.Outcome{Code: int(status), Codec: field("codec", "")}
+	for _, h := range []struct{ column, name string }{{"content_type", "Content-Type"}, {"location", "Location"}} {
+		if v := field(h.column, ""); v != "" {
+			o.Header = append(o.Header, store.Header{Name: h.name, Value: v})
+		}
+	}
+	body, ok := row["body"]
+	if !ok {
+		o.Gone = true
+		return o, nil
+	}
+	text, err := textOf(body)
+	o.Body = []byte(text)
+	return o, err
+}
+
+func named(field string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", field, err)
+}
+
+// textOf is a value as text. Nil is the empty text.
+func textOf(v any) (string, error) {
+	switch v := v.(type) {
+	case nil:
+		return "", nil
+	case string:
+		return v, nil
+	case []byte:
+		return string(v), nil
+	case json.Number:
+		return v.String(), nil
+	case int64:
+		return strconv.FormatInt(v, 10), nil
+	case bool:
+		return strconv.FormatBool(v), nil
+	}
+	return "", fmt.Errorf("has the type %T; cast it to text", v)
+}
+
+// numberOf is a whole number, or def for nil.
+func numberOf(v any, def int) (int64, error) {
+	switch v := v.(type) {
+	case nil:
+		return int64(def), nil
+	case int64:
+		return v, nil
+	case float64:
+		if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
+			return int64(v), nil
+		}
+	}
+	text, err := textOf(v)
+	if err != nil {
+		return 0, errors.New("is no whole number")
+	}
+	if text == "" {
+		return int64(def), nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no whole number", text)
+	}
+	return n, nil
+}
+
+// Numbers from these on are milliseconds and microseconds since 1970, not seconds.
+const (
+	fromMillis = 100_000_000_000     // seconds: the year 5138
+	fromMicros = 100_000_000_000_000 // milliseconds: the year 5138
+)
+
+// layouts are the forms of times in text.
+var layouts = []string{
+	time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999-07", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04:05.999999999", "2006-01-02",
+}
+
+// timeOf is a time, or def for nil. Text without a time zone is in UTC.
+func timeOf(v any, def time.Time) (time.Time, error) {
+	switch v := v.(type) {
+	case nil:
+		return def, nil
+	case time.Time:
+		return v, nil
+	case int64:
+		return sinceEpoch(float64(v)), nil
+	case float64:
+		return sinceEpoch(v), nil
+	}
+	text, err := textOf(v)
+	if err != nil {
+		return def, errors.New("is no time")
+	}
+	if text = strings.TrimSpace(text); text == "" {
+		return def, nil
+	}
+	if n, err := strconv.ParseFloat(text, 64); err == nil {
+		return sinceEpoch(n), nil
+	}
+	for _, layout := range layouts {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	return def, fmt.Errorf("%q is no time; write it as 2006-01-02T15:04:05Z, or as seconds since 1970", text)
+}
+
+func sinceEpoch(n float64) time.Time {
+	switch {
+	case math.Abs(n) >= fromMicros:
+		return time.UnixMicro(int64(n))
+	case math.Abs(n) >= fromMillis:
+		return time.UnixMicro(int64(n * 1000))
+	}
+	return time.UnixMicro(int64(n * 1_000_000))
+}

@@ -1,0 +1,122 @@
+package importer
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel/store"
+)
+
+var (
+	now      = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	defaults = &Defaults{Operation: "http", Retention: 24 * time.Hour}
+)
+
+func TestRecord_WholeRow_IsCompleted(t *testing.T) {
+	r, err := defaults.record(Row{
+		"operation": "pay", "tenant": "ann", "key": []byte("k1"), "status": int64(201), "body": `{"id":1}`, "content_type": "application/json", "location": "/p/1",
+		"created": now.Add(-time.Hour), "expires": now.Add(time.Hour),
+	}, now)
+	want := store.Outcome{Code: 201, Body: []byte(`{"id":1}`), Header: []store.Header{{Name: "Content-Type", Value: "application/json"}, {Name: "Location", Value: "/p/1"}}}
+	if err != nil || r.Key != (store.Key{Operation: "pay", Tenant: "ann", Value: "k1"}) || r.State != store.Completed || !r.Outcome.Equal(want) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if !r.Created.Equal(now.Add(-time.Hour)) || !r.Expires.Equal(now.Add(time.Hour)) || !r.Completed.Equal(r.Created) || !r.Updated.Equal(r.Created) {
+		t.Errorf("the times are %v, %v, %v and %v", r.Created, r.Updated, r.Completed, r.Expires)
+	}
+	if d := store.Decide(&r, &store.Call{Fingerprint: store.Fingerprint{Alg: "semelhttp/2", Sum: "x"}}, now); d.Action != store.Replay {
+		t.Errorf("a duplicate is decided as %v", d.Action)
+	}
+	if r.Fence != 1 {
+		t.Errorf("the fence is %d; a later one could replace the record of a call", r.Fence)
+	}
+	again, err := defaults.record(Row{"operation": "pay", "tenant": "ann", "key": "k1", "status": "200"}, now)
+	if err != nil || again.Owner != r.Owner || again.Fence != r.Fence || !again.Outcome.Gone || !again.Expires.Equal(now.Add(24*time.Hour)) {
+		t.Errorf("a row with less: %+v, %v", again, err)
+	}
+}
+
+func TestRecord_BadRow_NamesFieldAndReason(t *testing.T) {
+	for want, row := range map[string]Row{
+		"key: has 0 bytes":                  {"status": int64(200)},
+		"key: has 256 bytes":                {"key": strings.Repeat("k", 256), "status": int64(200)},
+		"status: is 0; it must be 200 to 5": {"key": "k"},
+		"status: is 102":                    {"key": "k", "status": int64(102)},
+		`status: "ok" is no whole number`:   {"key": "k", "status": "ok"},
+		"status: is no whole number":        {"key": "k", "status": time.Now()},
+		"created: ":                         {"key": "k", "status": int64(200), "created": "yesterday"},
+		"expires: ":                         {"key": "k", "status": int64(200), "expires": []any{}},
+		"body: has the type":                {"key": "k", "status": int64(200), "body": map[string]any{}},
+		"operation":                         {"key": "k", "status": int64(200), "operation": "a#b"},
+	} {
+		if _, err := defaults.record(row, now); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q", row, err, want)
+		}
+	}
+	if _, err := defaults.record(Row{"key": "k", "status": int64(200), "expires": now}, now); !errors.Is(err, errExpired) {
+		t.Errorf("an expired row: %v", err)
+	}
+}
+
+func TestTimeOf_EachForm_Read(t *testing.T) {
+	want := time.Date(2026, 11, 28, 10, 0, 0, 500_000_000, time.UTC)
+	for _, v := range []any{
+		want, "2026-11-28T10:00:00.5Z", "2026-11-28 10:00:00.5", "2026-11-28 11:00:00.5+01", "2026-11-28 10:00:00.5+00:00", []byte("2026-11-28 10:00:00.5"),
+		want.UnixMilli(), want.UnixMicro(), float64(want.UnixMilli()) / 1000, json.Number("1795860000.5"), "1795860000500",
+	} {
+		if got, err := timeOf(v, now); err != nil || !got.Equal(want) {
+			t.Errorf("%T %v is %v, %v", v, v, got, err)
+		}
+	}
+	if got, err := timeOf(nil, now); err != nil || !got.Equal(now) {
+		t.Errorf("none: %v, %v", got, err)
+	}
+}
+
+func TestParseKeyName_Patterns_FindParts(t *testing.T) {
+	for _, c := range []struct {
+		pattern, name string
+		want          map[string]string // nil: it does not fit
+	}{
+		{"idem:{tenant}:{key}", "idem:ann:a:b", map[string]string{"tenant": "ann", "key": "a:b"}},
+		{"{operation}/{tenant}/{key}.v1", "pay/ann/k.v1", map[string]string{"operation": "pay", "tenant": "ann", "key": "k"}},
+		{"{key}", "any\nthing", map[string]string{"key": "any\nthing"}},
+		{"idem:{key}", "other:k", nil},
+		{"idem:{key}", "idem:", nil},
+		{"a.c{key}", "abck", nil},
+	} {
+		k, err := ParseKeyName(c.pattern)
+		if err != nil {
+			t.Fatalf("%s: %v", c.pattern, err)
+		}
+		row, err := k.parts(c.name)
+		if (err != nil) != (c.want == nil) || len(row) != len(c.want) {
+			t.Errorf("%s: %q is %v, %v", c.pattern, c.name, row, err)
+		}
+		for part, want := range c.want {
+			if row[part] != want {
+				t.Errorf("%s: %q has the %s %v, want %q", c.pattern, c.name, part, row[part], want)
+			}
+		}
+	}
+	for _, bad := range []string{"", "idem", "{tenant}", "{key}{key}", "{value}:{key}"} {
+		if _, err := ParseKeyName(bad); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+}
+
+func TestMembers_Document_KeepsNestedJSON(t *testing.T) {
+	got, err := members([]byte(`{"status":201,"body":{"id": 1},"key":"a","none":null,"ok":true}`))
+	if err != nil || got["status"] != json.Number("201") || string(got["body"].([]byte)) != `{"id": 1}` || got["key"] != "a" || got["none"] != nil || got["ok"] != json.Number("true") {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, bad := range []string{"", "[]", "7", `"text"`, "null", "{"} {
+		if _, err := members([]byte(bad)); err == nil {
+			t.Errorf("%q is an object", bad)
+		}
+	}
+}

@@ -1,0 +1,15 @@
+package museum
+
+// Keys of other programs count, and overwrite no call.
+var imports = []Mutant{
+	{
+		Name: "an imported key refuses its duplicates", Rule: "rule 12",
+		Dir: seam, Func: "Decide", Package: seam, Run: "TestDecide_AnyPayload_NotCompared",
+		Old: "!hasToken && r.Fingerprint.Alg != AnyPayload", New: "!hasToken",
+	},
+	{
+		Name: "an import overwrites a claim", Rule: "moved",
+		Dir: "cmd/semel/internal/importer", Func: "(*Defaults).record", Package: "cmd/semel/internal/importer", Run: "TestRecord_WholeRow_IsCompleted",
+		Old: "r.State, r.Fence, r.Owner, r.Holder, r.Format = store.Completed, 1,", New: "r.State, r.Fence, r.Owner, r.Holder, r.Format = store.Completed, uint64(store.Micros(now)),",
+	},
+}

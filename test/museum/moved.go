@@ -1,0 +1,101 @@
+package museum
+
+// A move from one store to another must lose no record, and must not bring an earlier
+// one back.
+var moves = []Mutant{
+	{
+		Name: "the old store is not asked before a claim", Rule: "moved",
+		Dir: moved, Func: "(*movedStore).Claim", Package: moved, Run: "TestClaim_RecordInOldStore_IsTakenOver",
+		Old: "f, ok, err := s.take(ctx, p.Key)", New: "f, ok, err := store.Found{}, false, error(nil)",
+	},
+	{
+		Name: "the old store is not asked before a read", Rule: "moved",
+		Dir: moved, Func: "(*movedStore).Get", Package: moved, Run: "TestGet_RecordInOldStore_IsTakenOver",
+		Old: "f, ok, err := s.take(ctx, k)", New: "f, ok, err := store.Found{}, false, error(nil)",
+	},
+	{
+		Name: "a record in flight in the old store is ignored", Rule: "moved",
+		Dir: moved, Func: "(*movedStore).take", Package: moved, Run: "TestClaim_InFlightInOldStore_IsNotRunTwice",
+		Old: "case old.Record.Expired(old.Now):", New: "case old.Record.Expired(old.Now), old.Record.State == store.Processing:",
+	},
+	{
+		Name: "an old store that does not answer counts as empty", Rule: "rule 11",
+		Dir: moved, Func: "(*movedStore).take", Package: moved, Run: "TestClaim_OldStoreDown_IsRefused",
+		Old: "case errors.Is(err, store.ErrNotFound):", New: "case err != nil:",
+	},
+	{
+		Name: "the steps of a record stay in the old store", Rule: "steps",
+		Dir: moved, Func: "(*carrier).carry", Package: moved, Run: "TestClaim_StepsInOldStore_DoNotRunAgain",
+		Old: "c.receiver.Receive(ctx, *r, steps)", New: "c.receiver.Receive(ctx, *r, nil)",
+	},
+	{
+		Name: "a saga that is moved has no timer", Rule: "saga 7",
+		Dir: moved, Func: "(*carrier).carry", Package: moved, Run: "TestCopy_Saga_HasTimer",
+		Old: "lapsed.IsSaga(r.Key) && !r.State.Terminal()", New: "lapsed.IsSaga(r.Key) && r.State.Terminal()",
+	},
+	{
+		Name: "a clock that is behind is not waited for", Rule: "rule 5",
+		Dir: moved, Func: "waitForClock", Package: moved, Run: "TestNew_ClockBehind_FencesGrow",
+		Old: "err != nil || now.After(old)", New: "err != nil || !now.IsZero()",
+	},
+	{
+		Name: "a copy takes a record that is in flight", Rule: "moved",
+		Dir: moved, Func: "(*copying).copy", Package: moved, Run: "TestCopy_EachState_CopiesWhatHasEnded",
+		Old: "case r.State == store.Processing && !r.Lapsed(f.Now):", New: "case false:",
+	},
+	{
+		Name: "a copy overwrites a claim of the new store", Rule: "moved",
+		Dir: seam, Func: "(*Record).Later", Package: moved, Run: "TestCopy_NewStoreHasGoneOn_NothingOverwritten",
+		Old: "r.Fence > o.Fence || r.Fence == o.Fence && r.Updated.After(o.Updated)", New: "true",
+	},
+	{
+		Name: "a copy leaves its own earlier copy in place", Rule: "moved",
+		Dir: seam, Func: "(*Record).Later", Package: moved, Run: "TestCopy_OldStoreHasGoneOn_CopyIsRenewed",
+		Old: "r.Fence > o.Fence || r.Fence == o.Fence && r.Updated.After(o.Updated)", New: "false",
+	},
+	{
+		Name: "a lapsed claim that was settled after its copy runs again", Rule: "moved",
+		Dir: seam, Func: "(*Record).Later", Package: mem, Run: "TestConforms$/receive",
+		Old: "|| r.Fence == o.Fence && r.Updated.After(o.Updated)", New: "",
+	},
+	{
+		Name: "SQLite: a copy overwrites", Rule: "moved",
+		Dir: lite, Func: "(*work).receive", Package: lite, Run: "TestConformance$/receive",
+		Old: "case err == nil && !r.Later(old):", New: "case false:",
+	},
+	{
+		Name: "SQLite: steps of an earlier version stay", Rule: "moved",
+		Dir: lite, Func: "(*work).receive", Package: lite, Run: "TestConformance$/receive",
+		Old: "_, err = k.db.exec(ctx, stDropSteps, id[:])", New: "",
+	},
+	{
+		Name: "PostgreSQL: a copy overwrites", Rule: "moved",
+		Dir: "store/pgstore/internal/table", Func: "const receive", Package: postgres, Run: "TestConformance$/receive",
+		Old: "AND (r.fence < excluded.fence OR r.fence = excluded.fence AND r.updated < excluded.updated)", New: "",
+	},
+	{
+		Name: "PostgreSQL: a received doubt is not listed", Rule: "listed",
+		Dir: postgres, Func: "(*journal).Receive", Package: postgres, Run: "TestConformance$/receive",
+		Old: "r.State == store.Unknown", New: "false",
+	},
+	{
+		Name: "Redis: a copy overwrites", Rule: "moved",
+		Dir: fast, Func: "const luaReceive", Package: fast, Run: "TestConformance$/receive",
+		Old: "later = fence > before or fence == before and updated > unpack_('>i8', old, 50)", New: "later = true",
+	},
+	{
+		Name: "Redis: a received doubt is not listed", Rule: "listed",
+		Dir: fast, Func: "const luaReceive", Package: fast, Run: "TestConformance$/receive",
+		Old: "if byte(v, 58) == 6 then", New: "if byte(v, 58) == 7 then",
+	},
+	{
+		Name: "DynamoDB: a copy overwrites", Rule: "moved",
+		Dir: dynamo, Func: "(*Store).receive", Package: dynamo, Run: "TestConformance$/receive",
+		Old: "%s OR %s < %s OR (%s AND %s < %s)", New: "%s OR %s <> %s OR (%s AND %s < %s)",
+	},
+	{
+		Name: "a received result is stored in the clear", Rule: "encrypted",
+		Dir: "store/encrypted", Func: "receiver.Receive", Package: "store/encrypted", Run: "TestReceive_Result_IsEncrypted",
+		Old: "record.Outcome, err = c.sealOutcome(ctx, outcomeOf(record.Key, record.Owner, record.State), record.Outcome)", New: "err = ctx.Err()",
+	},
+}
