@@ -34,7 +34,7 @@ type payloadKind struct{ plain, keyed string }
 var (
 	kindNone   = &payloadKind{}
 	kindBytes  = &payloadKind{"bytes/sha256", "bytes/hmac-sha256"}
-	kindDigest = &payloadKind{"", "digest/hmac-sha256"} // without a secret the record keeps the sum as it is
+	kindDigest = &payloadKind{"", "digest/hmac-sha256"} // after the label and a slash; without a secret the record keeps the label and the sum
 	kindJSON   = &payloadKind{"rfc8785/sha256", "rfc8785/hmac-sha256"}
 	kindFields = &payloadKind{"fields/sha256", "fields/hmac-sha256"}
 )
@@ -53,10 +53,11 @@ func Bytes(parts ...[]byte) Payload {
 
 // Digest compares a hash that was computed elsewhere, such as the hash of a
 // streamed body. Both alg, which names the algorithm, and sum have 1 to 64 bytes.
-// Records keep alg; if the algorithms of two calls differ, the second fails with
-// ErrUnverifiable. alg must not end in "/sha256" or "/hmac-sha256", because
-// Semel's own names do. Without Options.Secrets the record keeps sum as it is, so
-// sum must reveal nothing of the payload.
+// Records keep alg, and with Options.Secrets "/digest/hmac-sha256" after it; if the
+// algorithms of two calls differ, the second fails with ErrUnverifiable. alg must not
+// end in "/sha256" or "/hmac-sha256", because Semel's own names do. Without
+// Options.Secrets the record keeps sum as it is, so sum must reveal nothing of the
+// payload.
 func Digest(alg string, sum []byte) Payload {
 	p := Payload{kind: kindDigest, label: alg, whole: sum}
 	switch {
@@ -130,7 +131,11 @@ func (p *Payload) fingerprint(s *Secret) store.Fingerprint {
 		return store.Fingerprint{}
 	}
 	if s != nil {
-		return store.Fingerprint{Alg: p.kind.keyed, KeyID: s.ID, Sum: p.sum(hmac.New(sha256.New, s.Key))}
+		alg := p.kind.keyed
+		if p.kind == kindDigest { // operators tell by the label that the record is of a request over HTTP
+			alg = p.label + "/" + alg
+		}
+		return store.Fingerprint{Alg: alg, KeyID: s.ID, Sum: p.sum(hmac.New(sha256.New, s.Key))}
 	}
 	if p.kind == kindDigest {
 		return store.Fingerprint{Alg: p.label, Sum: string(p.whole)}

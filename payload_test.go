@@ -131,13 +131,9 @@ func TestBytes_CutDifferently_Differ(t *testing.T) {
 	if !samePayload(t, b("a", "bc"), b("a", "bc")) {
 		t.Error("equal parts differ")
 	}
-	secret := []semel.Secret{{ID: "1", Key: bytes.Repeat([]byte("k"), 32)}}
-	g := guard(t, memstore.New(nil), &semel.Options{Secrets: secret})
-	if _, err := g.Run(t.Context(), paying("k", semel.Digest("a", []byte("bc"))), answer("")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := g.Run(t.Context(), paying("k", semel.Digest("ab", []byte("c"))), never(t)); !errors.Is(err, semel.ErrMismatch) {
-		t.Errorf("bytes moved from the sum to the alg: got error %v, want ErrMismatch", err)
+	secret := &semel.Options{Secrets: []semel.Secret{{ID: "1", Key: bytes.Repeat([]byte("k"), 32)}}}
+	if fingerprintOf(t, secret, semel.Digest("a", []byte("bc"))).Sum == fingerprintOf(t, secret, semel.Digest("ab", []byte("c"))).Sum {
+		t.Error("bytes moved from the sum to the alg change nothing")
 	}
 }
 

@@ -77,3 +77,11 @@ func TestSecrets_Added_UnkeyedRecordsAreCompared(t *testing.T) {
 	_, err = g.Run(t.Context(), paying("k", semel.JSON(2)), never(t))
 	wantErr(t, err, semel.ErrMismatch)
 }
+
+// The command inspect and the console tell a request over HTTP by the name of its hash.
+func TestSecrets_Digest_RecordKeepsItsName(t *testing.T) {
+	f := fingerprintOf(t, &semel.Options{Secrets: []semel.Secret{secret("a")}}, semel.Digest("semelhttp/2", []byte("sum")))
+	if want := "semelhttp/2/digest/hmac-sha256"; f.Alg != want || f.KeyID != "a" {
+		t.Errorf("the record has the fingerprint %+v, want %s by secret a", f, want)
+	}
+}

@@ -40,6 +40,25 @@ func TestResolve_EachVerdict(t *testing.T) {
 	}
 }
 
+// With a secret the hash has another name, and the request is still one over HTTP.
+func TestResolve_RequestHashedWithSecret_TakesStatus(t *testing.T) {
+	s := newSite(t, console.Options{Operator: eve})
+	g, err := semel.New(s.store, &semel.Options{OnDoubt: semel.Park, Secrets: []semel.Secret{{ID: "one", Key: make([]byte, 16)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = g.Run(t.Context(), semel.Call{Operation: "POST /payments", Tenant: "ann", Key: "keyed", Payload: semel.Digest("semelhttp/2", make([]byte, 32))},
+		func(context.Context, *semel.Execution) (store.Outcome, error) {
+			return store.Outcome{}, errors.New("lost")
+		})
+	keyed := named("POST /payments", "ann", "keyed")
+	s.want(s.get(keyed.path), http.StatusOK, `name="status"`)
+	s.want(s.post(keyed.path, s.formOf(keyed, "happened", "status", "201", "body", "made by hand")), http.StatusOK)
+	if o := s.state(keyed.key).Outcome; o.Code != 201 || o.Codec != "" {
+		t.Errorf("the answer is %+v", o)
+	}
+}
+
 func TestResolve_CallOfDo_NeedsJSON(t *testing.T) {
 	s := newSite(t, console.Options{Operator: eve})
 	call := named("charge", hostile, "call")

@@ -65,6 +65,11 @@ var fingerprints = []Mutant{
 		Old: "hmac.New(sha256.New, s.Key)", New: "hmac.New(sha256.New, nil)",
 	},
 	{
+		Name: "a secret hides that the request came over HTTP", Rule: "rule 12",
+		Dir: core, Func: "(*Payload).fingerprint", Package: core, Run: "TestSecrets_Digest_RecordKeepsItsName",
+		Old: `alg = p.label + "/" + alg`, New: "_ = p.label",
+	},
+	{
 		Name: "the id of the secret is not kept", Rule: "rule 12",
 		Dir: core, Func: "(*Payload).fingerprint", Package: core, Run: "TestSecrets_Rotated_OldRecordsAreCompared",
 		Old: "KeyID: s.ID,", New: "",

@@ -114,7 +114,7 @@ func TestInspect_WithoutShowBody_HidesBodyAndHeaders(t *testing.T) {
 	if r := get("raw", "--json", "--show-body"); !strings.Contains(r.stdout, `"body_base64":"/wA="`) {
 		t.Errorf("%+v", r)
 	}
-	if r := get("parked"); !strings.Contains(r.stdout, "unknown") || !strings.Contains(r.stdout, `then: semel inspect resolve "parked" --operation "http" --tenant "ann" --fence `) || strings.Contains(r.stdout, "\x1b") {
+	if r := get("parked"); !strings.Contains(r.stdout, "unknown") || !strings.Contains(r.stdout, `semel inspect resolve parked --operation http --tenant ann --store sqlite:`) || strings.Contains(r.stdout, "\x1b") {
 		t.Errorf("%q", r.stdout)
 	}
 	if r := get("none"); r.code != program.ExitFailed || !strings.Contains(r.stderr, `of tenant "ann"`) {

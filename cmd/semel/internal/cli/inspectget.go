@@ -40,6 +40,7 @@ func (c *inspectGetCmd) Run(ctx context.Context, e *env) error {
 		}
 		v := viewOf(&f, c.ShowBody)
 		v.addSteps(steps, c.ShowBody)
+		v.next = c.nextStep(&f.Record)
 		if e.json {
 			return json.NewEncoder(e.stdout).Encode(v)
 		}

@@ -97,19 +97,15 @@ func (c *inspectResolveCmd) resolve(ctx context.Context, e *env, h storeurl.Hand
 // errRefused marks the errors after which nothing has changed.
 var errRefused = audit.ErrNothing
 
-// overHTTP begins the names of the hashes that package semelhttp makes.
-const overHTTP = "semelhttp/"
-
 // checkShape refuses an answer that callers of the operation could not read.
 func (c *inspectResolveCmd) checkShape(r *store.Record) error {
 	if c.Verdict != "happened" {
 		return nil
 	}
-	isHTTP := strings.HasPrefix(r.Fingerprint.Alg, overHTTP)
 	switch {
-	case c.Codec != "" && isHTTP:
+	case c.Codec != "" && isHTTP(r):
 		return fmt.Errorf("%w: this is a request over HTTP, whose answer has a status; give --status instead of --codec", errRefused)
-	case c.Status != 0 && !isHTTP && !c.HTTP:
+	case c.Status != 0 && !isHTTP(r) && !c.HTTP:
 		return fmt.Errorf("%w: the record does not show a request over HTTP. If it is a call of semel.Do, give its result by --codec json --body-file instead of --status, or no caller can read it; if it is served by semelhttp with Options.Payload, add --http", errRefused)
 	}
 	return nil

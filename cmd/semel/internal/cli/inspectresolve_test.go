@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/semelhttp"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/sqlitestore"
 
@@ -50,8 +54,16 @@ func TestInspectResolve_CallOfDo_NeedsItsCodec(t *testing.T) {
 	if r := resolve("{", "--codec", "json", "--body-file", "-"); r.code != program.ExitUsage {
 		t.Errorf("no JSON: %+v", r)
 	}
-	if r := resolve(`{"ID":7}`, "--codec", "json", "--body-file", "-"); r.code != program.ExitOK {
-		t.Fatalf("%+v", r)
+	// The command that inspect get prints works as it is.
+	shown := command(t, "inspect", "get", "k", "--operation", "pay", "--tenant", "ann", "--store", "sqlite:"+path)
+	_, next, _ := strings.Cut(shown.stdout, "one of:")
+	printed, _, _ := strings.Cut(strings.TrimSpace(next), "\n")
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("result.json", []byte(`{"ID":7}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := command(t, strings.Fields(strings.TrimPrefix(printed, "semel "))...); r.code != program.ExitOK {
+		t.Fatalf("%s: %+v", printed, r)
 	}
 	if got, err := pay(); err != nil || got.ID != 7 {
 		t.Errorf("the caller gets %+v, %v", got, err)
@@ -64,6 +76,53 @@ func TestInspectResolve_RequestOverHTTP_RefusesCodec(t *testing.T) {
 		"--reason", "r", "--verdict", "happened", "--codec", "json", "--body-file", "-")
 	if r.code != program.ExitFailed || !strings.Contains(r.stderr, "give --status") {
 		t.Errorf("%+v", r)
+	}
+}
+
+// With --secret-file the hash has another name, and the request is still one over HTTP.
+func TestInspectResolve_RequestHashedWithSecret_TakesStatus(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "semel.db")
+	st, err := sqlitestore.Open(t.Context(), path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	one, two := semel.Secret{ID: "one", Key: make([]byte, 16)}, semel.Secret{ID: "two", Key: make([]byte, 32)}
+	pay := func(secrets ...semel.Secret) *httptest.ResponseRecorder {
+		g, err := semel.New(st, &semel.Options{OnDoubt: semel.Park, Secrets: secrets})
+		if err != nil {
+			t.Fatal(err)
+		}
+		protect, err := semelhttp.Middleware(g, func(*http.Request) (string, error) { return "ann", nil }, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/pay", strings.NewReader("{}"))
+		r.Header.Set("Idempotency-Key", `"parked"`)
+		w := httptest.NewRecorder()
+		mux := http.NewServeMux()
+		mux.Handle("POST /pay", protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })))
+		mux.ServeHTTP(w, r)
+		return w
+	}
+	pay(one)
+	f, err := st.Get(t.Context(), store.Key{Operation: "POST /pay", Tenant: "ann", Value: "parked"})
+	if err != nil || f.Record.State != store.Unknown || f.Record.Fingerprint.KeyID != "one" {
+		t.Fatalf("%+v, %v", f.Record, err)
+	}
+	flags := []string{"--operation", "POST /pay", "--tenant", "ann", "--store", "sqlite:" + path}
+	if r := command(t, append([]string{"inspect", "get", "parked"}, flags...)...); !strings.Contains(r.stdout, "--status") {
+		t.Errorf("the next step has no status: %s", r.stdout)
+	}
+	flags = append(flags, "--fence", fmt.Sprint(f.Record.Fence), "--reason", "r", "--verdict", "happened", "--body-file", "-")
+	if r := commandIn(t, nil, "{}", append([]string{"inspect", "resolve", "parked", "--codec", "json"}, flags...)...); r.code != program.ExitFailed {
+		t.Errorf("a result of a call: %+v", r)
+	}
+	if r := commandIn(t, nil, "made by hand", append([]string{"inspect", "resolve", "parked", "--status", "201"}, flags...)...); r.code != program.ExitOK {
+		t.Errorf("a status: %+v", r)
+	}
+	if w := pay(two, one); w.Code != http.StatusCreated || w.Body.String() != "made by hand" {
+		t.Errorf("the client gets %d %s", w.Code, w.Body)
 	}
 }
 
@@ -87,5 +146,15 @@ func TestInspectList_StateParked_IsUnknown(t *testing.T) {
 	url, _ := seed(t)
 	if r := command(t, "inspect", "list", "--state", "parked", "--store", url, "--json"); r.code != program.ExitOK || strings.Count(r.stdout, "\n") != 1 || !strings.Contains(r.stdout, `"key":"parked"`) {
 		t.Errorf("%+v", r)
+	}
+}
+
+func TestShellWord_EachIsOneWord(t *testing.T) {
+	for text, want := range map[string]string{
+		"order-17": "order-17", "": "''", "POST /pay": "'POST /pay'", "$(id)": "'$(id)'", "it's": `'it'\''s'`, "-x": "'-x'", "postgres://app@db/shop": "postgres://app@db/shop",
+	} {
+		if got := shellWord(text); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
 	}
 }

@@ -46,6 +46,8 @@ type view struct {
 	// The earliest first; the record keeps the last eight.
 	FormerOwners []formerOwnerView `json:"former_owners,omitempty"`
 	Steps        []stepView        `json:"steps,omitempty"` // recorded, in their order
+
+	next []string // what an operator can do; not in the JSON
 }
 
 // answer is what is kept of an answer.
@@ -144,8 +146,12 @@ func (v *view) print(w io.Writer) error {
 	for i := range v.Steps {
 		line("step "+clean(v.Steps[i].Name), &v.Steps[i])
 	}
-	if v.State == store.Unknown {
-		line("next step", fmt.Sprintf("find out in the other system whether it took effect, then: semel inspect resolve %q --operation %q --tenant %q --fence %d --verdict happened|did-not-happen|failed --reason TEXT", v.Key, v.Operation, v.Tenant, v.Fence))
+	for i, text := range v.next {
+		if i == 0 {
+			line("next step", text)
+			continue
+		}
+		_, _ = fmt.Fprintf(t, "\t%s\n", clean(text)) // Flush tells what went wrong
 	}
 	return t.Flush()
 }

@@ -114,6 +114,10 @@ func TestSagaShow_HasStepsInOrder(t *testing.T) {
 	if got := strings.Join(names, " "); got != "saga:input hold charge:begun:1" {
 		t.Errorf("the steps are %q", got)
 	}
+	r = command(t, "saga", "show", "order", "o1", "--tenant", "ann", "--store", url)
+	if !strings.Contains(r.stdout, "semel saga retry order o1 --tenant ann --store sqlite:") || strings.Contains(r.stdout, "inspect resolve") {
+		t.Errorf("the next step is %s", r.stdout)
+	}
 }
 
 func TestSagaDecisions_StuckSaga_GoesOnAsDecided(t *testing.T) {
