@@ -99,7 +99,7 @@ func (g *Guard) secret(id string) (*Secret, bool) {
 
 // fingerprint hashes a payload with the first secret.
 func (g *Guard) fingerprint(p *Payload) store.Fingerprint {
-	if len(g.options.Secrets) == 0 {
+	if len(g.options.Secrets) == 0 || g.options.Secrets[0].ID == "" {
 		return p.fingerprint(nil)
 	}
 	return p.fingerprint(&g.options.Secrets[0])

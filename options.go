@@ -84,7 +84,9 @@ type Options struct {
 	// rotate, add the new secret as the second in every process, then make it
 	// the first, and keep the old one for a Retention and while calls are parked
 	// under it. A process without the secret of a record fails its calls with
-	// ErrUnverifiable. Nil: the hashes have no key.
+	// ErrUnverifiable. Nil: the hashes have no key. To turn the first secret on
+	// while processes run, give it to every process as the second, after the zero
+	// Secret, which hashes without a key; then leave the zero Secret out.
 	Secrets []Secret
 
 	// Encryption encrypts results, failures and the texts of errors before they reach the
@@ -201,6 +203,9 @@ func (o *Options) validate() error {
 	}
 	ids := map[string]bool{}
 	for i, s := range o.Secrets {
+		if i == 0 && s.ID == "" && s.Key == nil {
+			continue // hashes without a secret
+		}
 		if s.ID == "" || len(s.ID) > 64 || ids[s.ID] {
 			bad("Secrets[%d].ID: must be unique, of 1 to 64 bytes", i)
 		}

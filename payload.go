@@ -119,7 +119,7 @@ func (p *Payload) check() error {
 }
 
 // Secret keys the hashes of payloads, so that somebody who reads the store cannot
-// guess small payloads.
+// guess small payloads. The zero Secret is valid only as the first of Options.Secrets.
 type Secret struct {
 	ID  string // 1 to 64 bytes; each record keeps it in the clear
 	Key []byte // at least 16 random bytes

@@ -78,6 +78,31 @@ func TestSecrets_Added_UnkeyedRecordsAreCompared(t *testing.T) {
 	wantErr(t, err, semel.ErrMismatch)
 }
 
+// Rule 12: the order of docs/how-to/rotate-secrets.md. At each step two processes may be one
+// step apart, and each knows the calls of the other.
+func TestSecrets_FirstOneTurnedOnInSteps_EachProcessComparesAll(t *testing.T) {
+	steps := [][]semel.Secret{nil, {{}, secret("a")}, {secret("a")}}
+	for i := range len(steps) - 1 {
+		for _, order := range [][2]int{{i, i + 1}, {i + 1, i}} {
+			st := memstore.New(nil)
+			first, second := guard(t, st, &semel.Options{Secrets: steps[order[0]]}), guard(t, st, &semel.Options{Secrets: steps[order[1]]})
+			if _, err := first.Run(t.Context(), paying("k", semel.JSON(1)), answer("one")); err != nil {
+				t.Fatal(err)
+			}
+			res, err := second.Run(t.Context(), paying("k", semel.JSON(1)), never(t))
+			wantBody(t, res, err, "one", true)
+			_, err = second.Run(t.Context(), paying("k", semel.JSON(2)), never(t))
+			wantErr(t, err, semel.ErrMismatch)
+		}
+	}
+	if f := fingerprintOf(t, &semel.Options{Secrets: steps[1]}, semel.JSON(1)); f.KeyID != "" || f.Alg != "rfc8785/sha256" {
+		t.Errorf("after the first step the hash is %+v, want one without a secret", f)
+	}
+	if _, err := semel.New(memstore.New(nil), &semel.Options{Secrets: []semel.Secret{secret("a"), {}}}); err == nil {
+		t.Error("the zero Secret is accepted after another")
+	}
+}
+
 // The command inspect and the console tell a request over HTTP by the name of its hash.
 func TestSecrets_Digest_RecordKeepsItsName(t *testing.T) {
 	f := fingerprintOf(t, &semel.Options{Secrets: []semel.Secret{secret("a")}}, semel.Digest("semelhttp/2", []byte("sum")))

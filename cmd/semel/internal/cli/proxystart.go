@@ -119,8 +119,8 @@ func (p *plan) warn(e *env) {
 		log.Warn("tokens that the issuer made for other services are accepted, because jwt-issuer or jwt-audience is not set; a caller of another service may then take part in a tenant's key space. Set both",
 			"jwt_issuer", c.JWTIssuer, "jwt_audience", c.JWTAudience)
 	}
-	if _, isFile := p.store.File(); len(p.secrets) == 0 && !isFile && !p.store.Memory() {
-		log.Warn("the hashes of requests are unkeyed, because secret-file is not set; a reader of the store can guess the content of short requests")
+	if _, isFile := p.store.File(); (len(p.secrets) == 0 || p.secrets[0].ID == "") && !isFile && !p.store.Memory() {
+		log.Warn("the hashes of requests are unkeyed, because secret-file is not set or its first line is unkeyed; a reader of the store can guess the content of short requests")
 	}
 	if !p.rule.Shared() && !p.rule.NeedsKeys() && c.Gateways == nil && c.Listener.CA == "" && !program.IsLocal(c.Listen) {
 		log.Warn("every peer that reaches this address can name its tenant. Set trusted-gateways, or tls-client-ca, or listen on 127.0.0.1", "listen", c.Listen, "scope", c.Scope)

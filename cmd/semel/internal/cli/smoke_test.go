@@ -77,7 +77,7 @@ func TestProxy_SecretsRotated_OldRecordsCompare(t *testing.T) {
 	for i, c := range []struct {
 		secrets string
 		status  int
-	}{{one, 201}, {two + one, 201}, {two, 500}, {two + one, 201}} {
+	}{{one, 201}, {two + one, 201}, {two, 500}, {two + one, 201}, {"unkeyed\n" + one, 201}} {
 		p := start(t, "--listen", "127.0.0.1:0", "--upstream", l.URL, "--store", db, "--scope", "single", "--secret-file", write(t, "secrets", c.secrets))
 		r, err := post(t.Context(), wire(t), p.Addr, "/pay", "k", "{}")
 		if err != nil || r.status != c.status || c.status == 500 && !strings.Contains(r.body, "payload_unverifiable") {

@@ -48,7 +48,7 @@ type Options struct {
 	ReconcileTimeout *Duration `yaml:"reconcile-timeout" name:"reconcile-timeout" placeholder:"TIME" group:"Hooks" help:"The time limit of one such question (default 10s)."`
 	AuthorizeURL     *string   `yaml:"authorize-url" name:"authorize-url" placeholder:"URL" group:"Hooks" help:"Who is asked before a kept answer is repeated; see above."`
 	AuthorizeTimeout *Duration `yaml:"authorize-timeout" name:"authorize-timeout" placeholder:"TIME" group:"Hooks" help:"The time limit of one such question (default 5s)."`
-	SecretFile       *string   `yaml:"secret-file" name:"secret-file" placeholder:"FILE" group:"Hooks" help:"Secrets that key the hashes of requests, one id:hex a line, the newest first (default: unkeyed). Read again when it changes."`
+	SecretFile       *string   `yaml:"secret-file" name:"secret-file" placeholder:"FILE" group:"Hooks" help:"Secrets that key the hashes of requests, one id:hex a line. The first line hashes, all compare; the word unkeyed as the first line hashes without a secret (default: unkeyed). Read again when it changes."`
 }
 
 // Calls are the options that a rule can set for its requests, and the top level

@@ -20,8 +20,12 @@ const (
 	leastKey = 16 // bytes
 )
 
-// Read reads secrets, one id:hex a line, the newest first. It skips blank lines and
-// lines that begin with #. Errors contain no part of a secret.
+// unkeyed stands for the zero Secret, which hashes without a key.
+const unkeyed = "unkeyed"
+
+// Read reads secrets, one id:hex a line. The first line hashes, all compare; the first can
+// be the word unkeyed. It skips blank lines and lines that begin with #. Errors contain no
+// part of a secret.
 func Read(path, where string) ([]semel.Secret, error) {
 	bad := func(want string, args ...any) error {
 		return &input.Error{Field: where, Value: path, Want: fmt.Sprintf(want, args...)}
@@ -46,9 +50,15 @@ func Read(path, where string) ([]semel.Secret, error) {
 		if line == "" || line[0] == '#' {
 			continue
 		}
+		if line == unkeyed && len(list) == 0 {
+			list = append(list, semel.Secret{})
+			continue
+		}
 		id, digits, ok := strings.Cut(line, ":")
 		key, err := hex.DecodeString(digits)
 		switch {
+		case line == unkeyed:
+			return nil, bad("line %d: %s can be the first line only", n, unkeyed)
 		case !ok || err != nil:
 			return nil, bad("line %d is not id:hex, such as 2026-11:00112233445566778899aabbccddeeff", n)
 		case id == "" || len(id) > maxID || seen[id]:
@@ -62,8 +72,8 @@ func Read(path, where string) ([]semel.Secret, error) {
 	if err := lines.Err(); err != nil {
 		return nil, bad("cannot be read: %v", err)
 	}
-	if len(list) == 0 {
-		return nil, bad("has no secret; write one id:hex a line, the newest first")
+	if len(seen) == 0 {
+		return nil, bad("has no secret; write one id:hex a line; the first hashes")
 	}
 	return list, nil
 }

@@ -21,9 +21,16 @@ func file(t *testing.T, content string) string {
 	return path
 }
 
-func TestRead_NewestSecretFirst(t *testing.T) {
+func TestRead_SecretsInOrder(t *testing.T) {
 	list, err := secrets.Read(file(t, "# rotated in November\nnew:"+digits+"\n\n  old:"+digits+"ff\n"), "--secret-file")
 	if err != nil || len(list) != 2 || list[0].ID != "new" || list[1].ID != "old" || len(list[0].Key) != 16 || len(list[1].Key) != 17 {
+		t.Errorf("got %v, %v", list, err)
+	}
+}
+
+func TestRead_UnkeyedFirst_ZeroSecret(t *testing.T) {
+	list, err := secrets.Read(file(t, "# turned on in November\nunkeyed\nnew:"+digits+"\n"), "--secret-file")
+	if err != nil || len(list) != 2 || list[0].ID != "" || list[0].Key != nil || list[1].ID != "new" {
 		t.Errorf("got %v, %v", list, err)
 	}
 }
@@ -33,6 +40,9 @@ func TestRead_InvalidLine_NumberedNotShown(t *testing.T) {
 		"":                                     "has no secret",
 		"# nothing\n":                          "has no secret",
 		"a\n":                                  "line 1 is not id:hex",
+		"unkeyed\n":                            "has no secret",
+		"a:" + digits + "\nunkeyed\n":          "line 2: unkeyed can be the first line only",
+		"unkeyed\nunkeyed\na:" + digits:        "line 2: unkeyed can be the first line only",
 		"\na:xyz\n":                            "line 2 is not id:hex",
 		":" + digits:                           "line 1: the id must be unique",
 		"a:" + digits + "\na:" + digits:        "line 2: the id must be unique",
