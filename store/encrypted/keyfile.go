@@ -20,8 +20,9 @@ import (
 // The file is read again when it has changed: a use looks at it if the last look is a
 // second ago, or if the key is not known. Make it with [ReadKeyFile]. Safe for concurrent use.
 type KeyFile struct {
-	path string
-	warn func(error)
+	path   string
+	warn   func(error)
+	reread func(keys int)
 
 	mu      sync.Mutex
 	looked  time.Time
@@ -56,6 +57,11 @@ func ReadKeyFile(path string, warn func(error)) (*KeyFile, error) {
 	}
 	return f, nil
 }
+
+// OnReread sets a function that gets the number of keys each time that the file has
+// changed and its keys are in use, such as to log it. It must not block, nor use the
+// KeyFile. Nil, the default: nothing is called. Call it before the first use of f.
+func (f *KeyFile) OnReread(fn func(keys int)) { f.reread = fn }
 
 // Current implements Keys.
 func (f *KeyFile) Current(context.Context) (id string, key []byte, err error) {
@@ -94,7 +100,11 @@ func (f *KeyFile) refresh() {
 		return
 	}
 	f.version = version
-	if err := f.read(); err != nil && f.warn != nil {
+	err := f.read()
+	switch {
+	case err == nil && f.reread != nil:
+		f.reread(len(f.keys))
+	case err != nil && f.warn != nil:
 		f.warn(fmt.Errorf("%w; the last keys stay in use", err))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -76,6 +77,8 @@ func TestKeyFile_Changed_IsReadAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		var reread []int
+		f.OnReread(func(keys int) { reread = append(reread, keys) })
 		current := func() string {
 			id, _, err := f.Current(t.Context())
 			if err != nil {
@@ -88,8 +91,8 @@ func TestKeyFile_Changed_IsReadAgain(t *testing.T) {
 			t.Errorf("within a second it uses %q", got)
 		}
 		time.Sleep(time.Second)
-		if got := current(); got != "newer" || len(warned) > 0 {
-			t.Errorf("it uses %q, warned %v", got, warned)
+		if got := current(); got != "newer" || len(warned) > 0 || !slices.Equal(reread, []int{2}) {
+			t.Errorf("it uses %q, warned %v, read %v keys again", got, warned, reread)
 		}
 		write(t, path, "newest "+strings.Repeat("!", 20)+"\n")
 		time.Sleep(time.Second)
@@ -104,7 +107,7 @@ func TestKeyFile_Changed_IsReadAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		if got := current(); got != "newer" || len(warned) != 2 {
+		if got := current(); got != "newer" || len(warned) != 2 || len(reread) != 1 {
 			t.Errorf("without a file it uses %q, warned %v", got, warned)
 		}
 		write(t, path, line("newest"))

@@ -11,7 +11,7 @@ import (
 
 // Encrypted is the store with records that are encrypted with the keys of a file. where
 // names the option for the messages of errors. If require is set, results in clear text
-// are refused. log gets an error if the file has changed and cannot be used. An empty path
+// are refused. log gets a line if the file has changed, and an error if it cannot be used. An empty path
 // is no file: the store is returned as it is.
 func (u URL) Encrypted(path, where string, require bool, log *slog.Logger) (URL, error) {
 	if path == "" {
@@ -23,6 +23,7 @@ func (u URL) Encrypted(path, where string, require bool, log *slog.Logger) (URL,
 	if err != nil {
 		return u, &input.Error{Field: where, Want: strings.TrimPrefix(err.Error(), "encrypted: ")}
 	}
+	keys.OnReread(func(n int) { log.Info("read the encryption keys again", "keys", n) })
 	u.cipher = &encrypted.Cipher{Keys: keys, RequireEncrypted: require}
 	return u, nil
 }
