@@ -2,12 +2,14 @@ package cli
 
 import (
 	"database/sql"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
 	"github.com/semel-go/semel/store/sqlitestore"
 
 	"github.com/semel-go/semel/cmd/semel/internal/program"
@@ -70,5 +72,22 @@ func overwrite(t *testing.T, path string, tables ...string) {
 	}
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A server without a standby is safe, so a note does not change the exit code.
+func TestDoctor_NoSynchronousStandby_NotesIt(t *testing.T) {
+	t.Parallel()
+	srv := pgtest.Start(t, "fsync=on", "full_page_writes=on", "synchronous_commit=on")
+	if r := command(t, "migrate", "--store", srv.URL()); r.code != program.ExitOK {
+		t.Fatalf("%+v", r)
+	}
+	r := command(t, "doctor", "--store", srv.URL())
+	if r.code != program.ExitOK || !strings.Contains(r.stdout, ": ok\nnote: synchronous_standby_names is empty") {
+		t.Errorf("%+v", r)
+	}
+	var d diagnosis
+	if r = command(t, "doctor", "--store", srv.URL(), "--json"); json.Unmarshal([]byte(r.stdout), &d) != nil || !d.OK || len(d.Notes) != 1 {
+		t.Errorf("%+v", r)
 	}
 }

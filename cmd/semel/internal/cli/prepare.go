@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
 	"strconv"
@@ -124,7 +125,7 @@ type doctorCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*doctorCmd) Help() string {
-	return `Opens an existing store, and looks for settings with which it can lose records, an outdated schema, and files that other users can read. It reads no records, so that the number of records does not matter; semel inspect list reads them. The exit code is 1 if there is a problem.
+	return `Opens an existing store, and looks for settings with which it can lose records, an outdated schema, and files that other users can read. It reads no records, so that the number of records does not matter; semel inspect list reads them. The exit code is 1 if there is a problem. A note is no problem: it says what to know before a fail-over.
 
 Examples:
 
@@ -138,6 +139,7 @@ type diagnosis struct {
 	Store    string   `json:"store"`
 	OK       bool     `json:"ok"`
 	Problems []string `json:"problems"`
+	Notes    []string `json:"notes"`
 }
 
 func (c *doctorCmd) Run(ctx context.Context, e *env) error {
@@ -145,8 +147,8 @@ func (c *doctorCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	d := diagnosis{Store: u.String(), Problems: []string{}}
-	err = errors.Join(checkStore(ctx, u), c.modes(u))
+	d := diagnosis{Store: u.String(), Problems: []string{}, Notes: []string{}}
+	err = errors.Join(d.check(ctx, u), c.modes(u))
 	if input.Is(err) {
 		return err
 	}
@@ -172,20 +174,38 @@ func (d *diagnosis) print(e *env) error {
 	if e.json {
 		return json.NewEncoder(e.stdout).Encode(d)
 	}
-	if !d.OK {
-		return nil
+	var text strings.Builder
+	if d.OK {
+		fmt.Fprintf(&text, "%s: ok\n", d.Store)
 	}
-	_, err := fmt.Fprintf(e.stdout, "%s: ok\n", d.Store)
+	for _, note := range d.Notes {
+		fmt.Fprintf(&text, "note: %s\n", note)
+	}
+	_, err := io.WriteString(e.stdout, text.String())
 	return err
 }
 
-// checkStore checks the settings of an existing store. It reads no records.
-func checkStore(ctx context.Context, u storeurl.URL) (err error) {
+// noStandby is the note about a PostgreSQL whose commits wait for no standby.
+const noStandby = "synchronous_standby_names is empty. If this server has a standby and fails over to it, the last confirmed records can be lost, and their calls run again; docs/postgres.md has a value that prevents it"
+
+// check checks the settings of an existing store. It reads no records.
+func (d *diagnosis) check(ctx context.Context, u storeurl.URL) (err error) {
 	h, err := u.OpenExisting(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
+	if s, ok := store.As[interface {
+		HasSynchronousStandby(context.Context) (bool, error)
+	}](h); ok {
+		has, err := s.HasSynchronousStandby(ctx)
+		if err != nil {
+			return err
+		}
+		if !has {
+			d.Notes = append(d.Notes, noStandby)
+		}
+	}
 	if c, ok := store.As[store.Checker](h); ok {
 		return c.Check(ctx)
 	}
