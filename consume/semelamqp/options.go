@@ -37,7 +37,9 @@ type Options struct {
 	// another. It is called before m.Key is set, and must not panic.
 	OrderKey func(m *consume.Message) string
 	// Horizon is the greatest age at which the broker may deliver a message,
-	// without its retries: the queue's TTL. Zero: driver.Forever.
+	// without its retries: the queue's TTL. Zero: driver.Forever. Serve refuses to
+	// start if it is longer than the consumer's Retention: see
+	// consume.Options.ShortRetention.
 	Horizon time.Duration
 	// Prefetch is how many messages the broker sends before their acks, at most
 	// 65535. Zero: as many as the Consumer takes, its InFlight; with an OrderKey

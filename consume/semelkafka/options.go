@@ -82,7 +82,8 @@ type Options struct {
 	// PollWait is how long Next waits for a message: 1 s by default.
 	PollWait time.Duration
 	// Horizon is the greatest age of a message. Zero: the longest retention.ms
-	// of the topics; the client must be allowed to read it.
+	// of the topics; the client must be allowed to read it. Serve refuses to start if
+	// it is longer than the consumer's Retention: see consume.Options.ShortRetention.
 	Horizon time.Duration
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -108,9 +109,18 @@ func (c *inspectListCmd) list(ctx context.Context, e *env, l store.Lister, show 
 	}
 	if n == 0 && len(errs) == 0 && !e.json {
 		stop()
-		_, _ = fmt.Fprintln(e.stderr, "semel inspect list: there are no such records") // that it cannot be said changes nothing
+		_, _ = fmt.Fprintln(e.stderr, "semel inspect list: there are no such records"+c.hint()) // that it cannot be said changes nothing
 	}
 	return errors.Join(errs...)
+}
+
+// hint says where calls in doubt may be that are not parked. To look for them would read
+// every record.
+func (c *inspectListCmd) hint() string {
+	if !slices.Contains(c.State, store.Unknown) || slices.Contains(c.State, store.Processing) {
+		return ""
+	}
+	return ". The call of a process that has died stays processing until a duplicate or a sweep comes after its lease; to sweep now: semel sweep --once" + c.flags()
 }
 
 // more warns that the list is cut.

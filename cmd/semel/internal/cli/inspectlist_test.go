@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/semel-go/semel/cmd/semel/internal/program"
 	"github.com/semel-go/semel/store"
 )
 
@@ -31,5 +32,16 @@ func TestInspectList_LongList_SaysThatItIsStillReading(t *testing.T) {
 				t.Errorf("in %v: error %v, said %q, want %q", takes, err, said.String(), want+none)
 			}
 		})
+	}
+}
+
+func TestInspectList_NothingParked_HintsAtSweep(t *testing.T) {
+	t.Parallel()
+	url, _ := seed(t)
+	for state, want := range map[string]bool{"parked": true, "parked,processing": false, "started": false} {
+		r := command(t, "inspect", "list", "--tenant", "bob", "--state", state, "--store", url)
+		if r.code != program.ExitOK || strings.Contains(r.stderr, "semel sweep --once --store "+url+"\n") != want {
+			t.Errorf("%s: %+v", state, r)
+		}
 	}
 }

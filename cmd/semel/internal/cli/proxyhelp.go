@@ -35,11 +35,11 @@ TRY IT FIRST (--observe)
 
 With --observe each request and each answer passes unchanged: none is refused, replayed or recorded, no store is opened, and no key is needed. The proxy counts in memory what it would have done with the same options: first calls, duplicates while the first call ran and after it, other requests with the same key, missing and malformed keys, answers in doubt, each by operation and rule. It prints the counts when it stops (with --json as JSON), serves them at /observed of --admin-listen and in /metrics (semel_observed_requests_total), and logs the totals every five minutes. It remembers --observe-keys keys; beyond them it forgets the older half, whose duplicates then count as first calls. The page docs/observe.md explains each count.
 
-LARGE ANSWERS AND STREAMS
+LARGE ANSWERS AND STREAMS (--max-outcome)
 
 The answer to a request with a key is held until it is stored. If it is larger than --max-outcome, it is sent as it comes and not kept: duplicates get its status and Semel-Outcome: not-kept. A stream of events (SSE) that answers such a request is held back until --max-outcome bytes have come, or until it ends. Serve streams by GET or without a key, or set pass-through for them. --upstream-timeout ends a request with a key even while its answer streams.
 
-LIMITS
+LIMITS (--tenant-requests, --max-requests)
 
 Each tenant may have --tenant-requests in flight and --tenant-keys in a minute, may hold --tenant-spool bytes of bodies, and may send and get --tenant-bytes bytes of bodies and answers in a minute; beyond that it is answered 429 tenant_limit. --max-requests, --max-keys and --max-spool bound all tenants together: 503 overloaded. Both answers have a Retry-After, and nothing was done. The 429 is sent after --refusal-pause. /metrics counts each (semel_limit_tenant_requests_refused_total and so on). Requests without a key are of no known tenant: --max-requests bounds them, apart from those with a key; so it bounds WebSockets, too.
 

@@ -151,6 +151,10 @@ func TestHelp_EveryCommand_HasExample(t *testing.T) {
 		if r.code != program.ExitOK || !strings.Contains(r.stdout, "Example") || !strings.Contains(r.stdout, "semel "+verb) || !strings.Contains(r.stdout, "--json") {
 			t.Errorf("%s: %+v", verb, r)
 		}
+		// A heading of capitals alone before a paragraph is printed so.
+		if strings.Contains(r.stdout, "\n# ") {
+			t.Errorf("%s: a heading is printed with a #:\n%s", verb, r.stdout)
+		}
 	}
 	if r := command(t); r.code != program.ExitOK || !strings.Contains(r.stdout, "proxy [flags]") {
 		t.Errorf("no arguments: %+v", r)

@@ -43,12 +43,14 @@ type sagaListCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*sagaListCmd) Help() string {
-	return `Lists the sagas of a definition that have not ended, those that are due first. With --json it writes one line of JSON for each saga. It reads no other records.
+	return `Lists the sagas of a definition that have not ended, those that are due first. With --json it writes one line of JSON for each saga. It reads no other records. To see the sagas of all definitions, stuck ones or all that have not ended, look for their operations, which are NAME##saga, in the list of records, as the last two examples do.
 
 Examples:
 
     semel saga list order
     semel saga list order --stuck --json
+    semel inspect list --state parked | grep '##saga '
+    semel inspect list --state started,processing,released,unknown --limit 100000 | grep '##saga '
 `
 }
 

@@ -118,6 +118,9 @@ func TestSagaShow_HasStepsInOrder(t *testing.T) {
 	if !strings.Contains(r.stdout, "semel saga retry order o1 --tenant ann --store sqlite:") || strings.Contains(r.stdout, "inspect resolve") {
 		t.Errorf("the next step is %s", r.stdout)
 	}
+	if r = command(t, "inspect", "list", "--state", "parked", "--store", url); !strings.Contains(r.stdout, "  order##saga  ") {
+		t.Errorf("semel saga list --help finds sagas so: %s", r.stdout)
+	}
 }
 
 func TestSagaDecisions_StuckSaga_GoesOnAsDecided(t *testing.T) {

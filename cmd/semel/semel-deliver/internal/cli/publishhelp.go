@@ -17,7 +17,7 @@ Each option can also come from the environment, as SEMEL_ and its name (--admin-
 
 Run one process or more: they share the messages, and if one dies, the others take over after --lease. All of them need the same --to and --topic, because each of them sends messages of all topics.
 
-WHAT IS PROMISED
+WHAT IS PROMISED (at least once)
 
 Each message whose transaction has committed is sent until the destination acknowledges it. Messages with one topic and one order key are sent in the order of the commits. A message may be sent again, with the same idempotency-key. The page docs/outbox.md has the details, and the settings with which a broker may lose what it has acknowledged.
 
@@ -29,7 +29,7 @@ WHERE MESSAGES GO (--to, --topic)
 
 Webhooks are signed as the specification Standard Webhooks says. Each answer other than 2xx delays the message; 400, 405, 410, 413, 414, 415, 422, 431 and 501 send it to the quarantine.
 
-A MESSAGE FAILS
+A MESSAGE FAILS (quarantine)
 
 The later messages of its order key wait, and it is sent again after 1s, 2s, 4s … 1min. The log says why, and how to mend it. A message that the destination will never accept goes to the quarantine: see semel outbox list, retry and drop.
 
