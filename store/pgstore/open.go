@@ -194,17 +194,6 @@ func (s *Store) Check(ctx context.Context) error {
 	return pgwire.Explain("check", s.check(ctx))
 }
 
-// HasSynchronousStandby reports whether commits wait for a standby, that is, whether
-// synchronous_standby_names is set. Without it, a fail-over can lose the last records that
-// were confirmed. Check does not report that, because a server without a standby is safe.
-func (s *Store) HasSynchronousStandby(ctx context.Context) (has bool, err error) {
-	if s.closed.Load() {
-		return false, ErrClosed
-	}
-	err = s.ownPool.QueryRow(ctx, "SELECT current_setting('synchronous_standby_names') <> ''").Scan(&has)
-	return has, pgwire.Explain("read the settings", err)
-}
-
 // settings are the settings that Check reads.
 type settings struct {
 	synchronousCommit, fsync, fullPageWrites, isolation string

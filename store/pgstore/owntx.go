@@ -278,3 +278,14 @@ func (a *Atomic) endedByHandler(ctx context.Context, t *ownTx, cause error, atte
 	}
 	return fmt.Errorf("%w: %w; its writes may be committed, so the key is parked until it is resolved", semel.ErrInDoubt, handlertx.ErrEnded)
 }
+
+// HasSynchronousStandby reports whether commits wait for a standby, that is, whether
+// synchronous_standby_names is set. Without it, a fail-over can lose the last records that
+// were confirmed. Check does not report that, because a server without a standby is safe.
+func (s *Store) HasSynchronousStandby(ctx context.Context) (has bool, err error) {
+	if s.closed.Load() {
+		return false, ErrClosed
+	}
+	err = s.ownPool.QueryRow(ctx, "SELECT current_setting('synchronous_standby_names') <> ''").Scan(&has)
+	return has, pgwire.Explain("read the settings", err)
+}

@@ -70,6 +70,11 @@ var fingerprints = []Mutant{
 		Old: `alg = p.label + "/" + alg`, New: "_ = p.label",
 	},
 	{
+		Name: "the zero Secret hashes as if it were one", Rule: "rule 12",
+		Dir: core, Func: "(*Guard).fingerprint", Package: core, Run: "TestSecrets_FirstOneTurnedOnInSteps_EachProcessComparesAll",
+		Old: `|| g.options.Secrets[0].ID == ""`, New: "",
+	},
+	{
 		Name: "the id of the secret is not kept", Rule: "rule 12",
 		Dir: core, Func: "(*Payload).fingerprint", Package: core, Run: "TestSecrets_Rotated_OldRecordsAreCompared",
 		Old: "KeyID: s.ID,", New: "",
