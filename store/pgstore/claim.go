@@ -262,7 +262,8 @@ func claimArrays(byID map[pgtype.UUID]*claimItem) []any {
 // Erase deletes a record that is as it was seen, with its steps, in one round trip, and in
 // two if it has changed. The bytes stay in the files until Scrub. It implements
 // store.Eraser.
-func (s *Store) Erase(ctx context.Context, seen store.Seen) error {
+func (j *journal) Erase(ctx context.Context, seen store.Seen) error {
+	s := j.store
 	if s.closed.Load() {
 		return ErrClosed
 	}
