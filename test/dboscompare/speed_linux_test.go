@@ -1,9 +1,11 @@
 package dboscompare
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -62,11 +64,35 @@ func (b *bench) versus(t *testing.T, once, sagas int, contenders ...contender) {
 	}
 	for i, f := range all {
 		t.Logf("%d at once: %s: %.0f steps/s (median of %.0f), processor time of a step %.2f ms (median of %.2f)", once, contenders[i].name, median(f.rates), f.rates, median(f.costs), f.costs)
+		ofSemel := make([]float64, rounds) // the ratio to Semel
+		for round := range ofSemel {
+			ofSemel[round] = 1 / f.ratios[round]
+		}
+		reportFigure(t, contenders[i].name, once, map[string][]float64{"rate": f.rates, "ratio": ofSemel, "client": f.costs})
 		if i > 0 {
 			t.Logf("%d at once: %s has %.1f times the steps/s of %s (median of %.1f), which needs %.1f times its processor time (median of %.1f)",
 				once, contenders[0].name, median(f.ratios), contenders[i].name, f.ratios, median(f.costRatios), f.costRatios)
 		}
 	}
+}
+
+// reportFigure writes a line to the log of the test, which test/benchmarks reads.
+func reportFigure(t *testing.T, name string, once int, values map[string][]float64) {
+	quartiles := map[string][]float64{} // of three rounds they are the three values
+	for what, v := range values {
+		quartiles[what] = slices.Sorted(slices.Values(v))
+		for i := range v {
+			if what == "client" { // from milliseconds
+				quartiles[what][i] *= 1000
+			}
+		}
+	}
+	_, delay, _ := strings.Cut(t.Name(), "/")
+	b, err := json.Marshal(map[string]any{"group": "DBOS, " + delay, "name": name, "kind": "steps of sagas", "n": once, "values": quartiles})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("benchmark: %s", b)
 }
 
 func median(values []float64) float64 { return slices.Sorted(slices.Values(values))[len(values)/2] }

@@ -62,7 +62,7 @@ func TestCompare_NewCalls_RequestsAndProcessorTime(t *testing.T) {
 		}},
 	}
 	for _, concurrent := range []int{1, 16, 64} {
-		var medians []float64
+		var medians, rates, times []float64
 		for _, c := range contenders {
 			calls := 1000
 			if concurrent == 1 {
@@ -82,15 +82,23 @@ func TestCompare_NewCalls_RequestsAndProcessorTime(t *testing.T) {
 			if requests != 2 {
 				t.Errorf("%s: %v requests for each call, want 2", c.name, requests)
 			}
-			medians = append(medians, median)
+			medians, rates = append(medians, median), append(rates, float64(calls)/millis*1000)
+			times = append(times, micros/float64(calls))
 			t.Logf("%2d concurrent, %-25s: %.0f requests, %4.0f µs of the client's processor time and %5.1f ms (median) for each call, %5.0f calls/s, %5.0f calls for each second of processor time",
 				concurrent, c.name, requests, micros/float64(calls), median/1000, float64(calls)/millis*1000, float64(calls)/micros*1e6)
+		}
+		for i, c := range contenders { // for test/benchmarks
+			t.Logf(`benchmark: {"group":"Powertools","name":%q,"kind":"new calls","n":%d,"values":{"rate":%s,"ratio":%s,"p50":%s,"client":%s}}`,
+				c.name, concurrent, stat(rates[i]), stat(rates[i]/rates[1]), stat(medians[i]/1000), stat(times[i]))
 		}
 		if concurrent == 1 && medians[0] < medians[1] {
 			t.Errorf("with one caller a call takes %.0f µs with Semel and %.0f µs with Powertools", medians[1], medians[0])
 		}
 	}
 }
+
+// stat is a value that was measured once, as three equal quartiles.
+func stat(v float64) string { return fmt.Sprintf("[%[1]g,%[1]g,%[1]g]", v) }
 
 // server answers each request as DynamoDB answers a write without old values.
 type server struct {
