@@ -110,8 +110,13 @@ fuzz: ## Run each fuzz target for FUZZTIME (60s)
 	./scripts/fuzz $(FUZZTIME)
 
 .PHONY: bench
-bench: ## Run the benchmarks that compare contenders side by side
-	./scripts/bench
+bench: ## Measure Semel beside other ways, and write docs/benchmarks.md, sizing.md and scale.md (about 25 minutes on 2 cores)
+	@$(MAKE) --no-print-directory tools
+	cd test && $(GO) run ./benchmarks -out ../docs
+
+.PHONY: compare
+compare: ## Run the other benchmarks that compare contenders side by side; each prints its ratios (about half an hour)
+	./scripts/compare
 
 .PHONY: docs
 docs: ## Write the pages of docs/reference that are made from the code

@@ -42,7 +42,7 @@ type options struct {
 
 // normal are the sizes of the figures in docs.
 var normal = options{
-	rounds: 9, each: 300 * time.Millisecond, callers: []int{1, 4, 16, 64}, pool: 1000,
+	rounds: 7, each: 250 * time.Millisecond, callers: []int{1, 4, 16, 64}, pool: 1000,
 	records: []int{10_000, 100_000, 1_000_000}, kept: 20_000, keys: 10_000_000, shards: []int{2, 4, 8, 16, 32, 64},
 	wait: time.Minute, look: 200 * time.Millisecond,
 }

@@ -98,7 +98,7 @@ func TestCompare_NewCalls_RequestsAndProcessorTime(t *testing.T) {
 }
 
 // stat is a value that was measured once, as three equal quartiles.
-func stat(v float64) string { return fmt.Sprintf("[%[1]g,%[1]g,%[1]g]", v) }
+func stat(v float64) string { return fmt.Sprintf("[%[1]g,%[1]g,%[1]g]", float64(int(v*1000+.5))/1000) }
 
 // server answers each request as DynamoDB answers a write without old values.
 type server struct {
