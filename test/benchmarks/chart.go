@@ -12,7 +12,7 @@ import (
 // panel is one diagram: lines over a few values of x, which are equally far apart.
 type panel struct {
 	title  string // with the unit of y
-	x      string // what x is
+	x      string // the meaning of the ticks
 	ticks  []string
 	log    bool // y is logarithmic, and otherwise begins at 0
 	series []series
@@ -33,7 +33,7 @@ const (
 )
 
 // style has colours that people with colour blindness can tell apart (after Okabe and
-// Ito), for a light and a dark page. Markers differ in shape, too.
+// Ito), on a light and a dark page. Markers differ in shape, too.
 const style = `<style>
 text{font:12px system-ui,-apple-system,"Segoe UI",sans-serif;fill:#1f2328}.t{font-weight:600}.h{font-size:15px;font-weight:600}.d{fill:#59636e;font-size:11px}
 .bg{fill:#fff}.g{stroke:#d8dee4}.s0{--c:#0063a0}.s1{--c:#c44e00}.s2{--c:#00805f}.s3{--c:#a8508a}.s4{--c:#8a6d00}

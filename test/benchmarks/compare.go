@@ -35,8 +35,8 @@ const (
 type sample struct{ rate, p50, p99, client, server float64 }
 
 // compare has contenders make calls in turns, and returns a figure of each. Every
-// second round is in reverse. The ratio of a contender is its rate divided by that of
-// the first contender in the same round.
+// second round is in reverse. The ratio of a contender is its rate divided by the
+// first contender's in the same round.
 func (l *lab) compare(ctx context.Context, group, kind string, callers int, cs []contender) ([]Figure, error) {
 	keys, err := l.completed(ctx, kind, cs)
 	if err != nil {

@@ -85,6 +85,9 @@ func (r *report) origin(section string) string {
 	if res.Others[2] > 0 {
 		text += fmt.Sprintf(" %d rounds of %s for each contender. Before the rounds other processes used %.0f %% of the processors (median; quartiles %.0f and %.0f); the host took away %.1f %%.",
 			res.Rounds, res.Each, res.Others[1], res.Others[0], res.Others[2], res.Steal[1])
+		if res.Others[1] > quietShare {
+			text += " **The machine was not quiet: rates and latencies come from the share that was left. Ratios and processor times say more.**"
+		}
 	}
 	return text + " The command: `cd test && go run ./benchmarks -out ../docs -only " + section + "`."
 }
@@ -100,10 +103,14 @@ func span(s Stat, digits int) string {
 	return fmt.Sprintf("%s (%s–%s)", number(s[1], digits), number(s[0], digits), number(s[2], digits))
 }
 
-// number has the given digits after the point, and none from 100 on.
+// number has the given digits after the point, none from 100 on, and three instead of
+// two below 0.1.
 func number(v float64, digits int) string {
-	if v >= 100 {
+	switch {
+	case v >= 100:
 		return thousands(int(v + .5))
+	case v < .1 && digits == 2:
+		digits = 3
 	}
 	return strconv.FormatFloat(v, 'f', digits, 64)
 }

@@ -13,7 +13,7 @@ var about = map[string]string{
 	sqliteAtomic:   "The handler inserts a row in the same transaction. *One transaction* does the same by hand.",
 	postgresLeased: "*Two transactions* is the pattern of two articles: `SELECT … FOR UPDATE` and INSERT in one transaction, UPDATE with the answer in another. *INSERT alone* inserts a unique key and keeps no answer. *pgbench*, PostgreSQL's load generator in C, sends the least SQL that claims and completes a key: an INSERT and an UPDATE, a commit each. It tells no percentiles and makes no replays.",
 	postgresAtomic: "The handler inserts a row in the same transaction. *INSERT first* and *FOR UPDATE first* are the patterns of two articles: key, row and answer in one transaction.",
-	redisMemory:    "Nothing is on disk. *SET NX and a pipeline* is the pattern of one article: a lock, then the answer and the removal of the lock. It looks for the answer after it has the lock; without that the article's code runs a late duplicate again. *A script and HSET* is that of another.",
+	redisMemory:    "Nothing is on disk. *SET NX and a pipeline* is the pattern of one article: a lock, then the answer and the removal of the lock. Here it also looks for the answer after it has the lock, because the article's code runs a late duplicate again. *A script and HSET* is the pattern of another article.",
 	redisSynced:    "The same with `appendfsync always`.",
 	dynamoStub:     "The server is a stub of the test, not DynamoDB: it answers each request after 5 ms and shares the two cores. So this shows requests and processor time, and not the throughput of a table. *Get, put, update* is the pattern of one article: GetItem, PutItem on condition, UpdateItem with the answer. With many callers the rates depend on the client of AWS, which both use.",
 	doorHandler:    "Requests over loopback with 64 bytes of headers and a small body. The client, the service and PostgreSQL are processes of their own. A bare handler runs again for each duplicate.",
@@ -23,8 +23,8 @@ var about = map[string]string{
 const introduction = `How many calls a second Semel carries out, and how long they take, beside other ways to
 make a call take effect once. The other ways are the patterns of five articles about
 idempotency, plain SQL, PostgreSQL's own load generator, and a handler and a proxy without
-any protection. They promise less than Semel: none of them renews a lease, fences a late
-worker, compares the payload, and expires, all at once.
+any protection. They promise less than Semel: each lacks some of lease, fencing token, fingerprint,
+expiry and take-over after a crash.
 
 - **Callers** call without a pause. They, Semel and the servers share the cores, and the
   network is loopback. With many callers the cores are busy all the time, and a
@@ -34,7 +34,7 @@ worker, compares the payload, and expires, all at once.
 - **Contenders take turns** in short rounds, every second round in reverse, because a
   machine is not equally fast for long. A figure is the median of the rounds, with the
   quartiles in parentheses. In the charts a thin bar joins the quartiles.
-- **The ratio** is a contender's rate divided by that of Semel in the same round: 0.50
+- **The ratio** is a contender's rate divided by Semel's in the same round: 0.50
   means half as many calls as Semel. Under HTTP it is the ratio to the bare handler or
   proxy. Trust it more than the rates.
 - **New calls** have a key that was never used. **Replays** have a key whose call has
@@ -111,7 +111,7 @@ func anchor(heading string) string {
 	}, strings.ToLower(heading))
 }
 
-// groups writes each group of a section: what it is, a chart, and all figures.
+// groups writes each group of a section: a description, a chart, and all figures.
 func (r *report) groups(m *markdown, charts map[string]string, section, level string) {
 	for _, group := range names(r.of(section, "", "", "", 0), func(f *Figure) string { return f.Group }) {
 		m.line("%s %s", level, group)
@@ -178,7 +178,7 @@ func (r *report) panel(section, group, kind, value, title string) panel {
 func (r *report) growth(m *markdown, charts map[string]string) {
 	m.line("## Growth")
 	m.line("%s", r.origin("growth"))
-	m.line("The same calls, by %d callers, in tables with more and more records, which take turns on one server. The records are copies of one that Semel wrote, with random ids, and a tenth of them has expired. The ratio is that to the smallest table.", growthCallers)
+	m.line("The same calls, by %d callers, in tables with more and more records, which take turns on one server. The records are copies of one that Semel wrote, with random ids, and a tenth of them has expired. The ratio is to the smallest table.", growthCallers)
 	var panels []panel
 	for _, value := range []struct{ name, title string }{{"rate", "calls a second"}, {"p99", "p99, ms"}} {
 		for _, group := range []string{sqliteLeased, postgresLeased} {
@@ -216,7 +216,7 @@ func (r *report) growth(m *markdown, charts map[string]string) {
 func (r *report) others(m *markdown) {
 	m.line("## Beside libraries")
 	m.line("%s", r.origin("others"))
-	m.line("Powertools for AWS Lambda (Python) claims and completes calls on a server that answers each request after 5 ms. A part of the difference is that of Go and Python. DBOS Transact for Go runs workflows of ten steps, beside sagas, on PostgreSQL with 0 or 1 ms of delay for each round trip. [Sagas beside DBOS](saga-compared.md) and [DynamoDB](dynamodb.md#beside-powertools) have the settings.")
+	m.line("Powertools for AWS Lambda (Python) claims and completes calls on a server that answers each request after 5 ms. Go and Python alone make a part of the difference. DBOS Transact for Go runs workflows of ten steps, beside sagas, on PostgreSQL with 0 or 1 ms of delay for each round trip. [Sagas beside DBOS](saga-compared.md) and [DynamoDB](dynamodb.md#beside-powertools) have the settings.")
 	var rows [][]string
 	for _, f := range r.of("others", "", "", "", 0) {
 		rows = append(rows, []string{f.Group, f.Kind, fmt.Sprint(f.N), f.Name, span(f.Values["rate"], 0), span(f.Values["ratio"], 2), span(f.Values["client"], 0)})

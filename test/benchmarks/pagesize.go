@@ -126,7 +126,7 @@ func (r *report) shardsFor(rate float64) int {
 func scalePage(r *report, charts map[string]string) string {
 	m := &markdown{}
 	m.line("# A billion keys a day")
-	m.line("What %s keys a day need on each store. No machine of ours has carried out that many: **the figures of this page are extrapolated** from the [benchmarks](benchmarks.md) of one machine with two cores, and from a simulation of shards. %s", thousands(keysADay), generated)
+	m.line("The shards, processors and disks that %s keys a day need on each store. No machine of ours has carried out that many: **the figures of this page are extrapolated** from the [benchmarks](benchmarks.md) of one machine with two cores, and from a simulation of shards. %s", thousands(keysADay), generated)
 	m.line("## Assumptions")
 	m.table(1, []string{"", ""}, [][]string{
 		{"new calls a second, on average", number(average(), 0)},
@@ -154,7 +154,7 @@ func scalePage(r *report, charts map[string]string) string {
 	m.table(1, []string{"shards", "all keys", "median second", "worst second", "calls in the worst second", "some keys often: all", "worst second"}, rows)
 	m.line("In the last two columns the calls go to keys by Zipf's law with the exponent %.1f, so that a few keys have many of them. No number of shards spreads one key. The replays of such a key are served from memory by [`nearcache`](../store/nearcache/).", zipfExponent)
 	m.line("## Each store")
-	m.line("The measured rate is that of new calls with %s on two cores, which the callers and the server share, so a server alone does more. Shards are the fewest of which the fullest stays under %.0f %% of that rate in its worst second. Cores are the processor time of the peak, divided by %.1f.", plural(r.most("stores"), "caller"), usable*100, usable)
+	m.line("The measured rate counts new calls with %s on two cores, which the callers and the server share, so a server alone does more. Shards are the fewest of which the fullest stays under %.0f %% of that rate in its worst second. Cores are the processor time of the peak, divided by %.1f.", plural(r.most("stores"), "caller"), usable*100, usable)
 	rows = nil
 	for _, s := range sizedStores {
 		rate := r.stat("stores", s.group, ours, newCalls, r.most("stores"), "rate").Median()
@@ -180,9 +180,9 @@ func scalePage(r *report, charts map[string]string) string {
 	m.table(1, []string{"store", "measured new calls a second", "shards", "cores of the clients", "cores of the servers", "records of 24 h: no answer to 1 KiB", "of 7 days"}, rows)
 	log := r.stat("sizes", postgresLeased, "", noAnswer, 0, "log").Median() * keysADay
 	m.item("**SQLite**: each shard is a file with a process and a disk of its own. Files on one disk share its syncs, so that the shards of one machine do not add up. A service with that many keys is better off with a database server.")
-	m.item("**PostgreSQL**: besides, at least %s of write-ahead log a day, in a new table. A sweep has to remove %s records a second on average, over all shards. One pass removed %s a second beside traffic in the largest table that was measured; it rests for three quarters of its time, which `SweepOptions.Rest` changes. [Growth](benchmarks.md#growth) has the rates in tables up to that size, and [0026](decisions/0026-large-tables.md) those of 100 million.", size(log), number(average(), 0), number(r.swept(postgresLeased), 0))
-	m.item("**Redis**: the records are in memory, so its size decides, and not the rate. A fail-over may lose the last changes ([guarantees](guarantees.md)).")
-	m.item("**DynamoDB**: the rate is that of the table. %s new calls and the replays need %s write units in the busiest second, four for a new call and one for a replay; [what it costs](dynamodb.md#what-it-costs) counts them and has the price of a million.", number(peak(), 0), number(peak()*(4+replayRate), 0))
+	m.item("**PostgreSQL**: besides, at least %s of write-ahead log a day, in a new table. A sweep has to remove %s records a second on average, over all shards. One pass removed %s a second beside traffic in the largest table that was measured; it rests for three quarters of its time, which `SweepOptions.Rest` changes. [Growth](benchmarks.md#growth) has the rates in tables up to that size, and [0026](decisions/0026-large-tables.md) has some of 100 million.", size(log), number(average(), 0), number(r.swept(postgresLeased), 0))
+	m.item("**Redis**: the records are in memory, so their size decides, and not the rate. A fail-over may lose the last changes ([guarantees](guarantees.md)).")
+	m.item("**DynamoDB**: the table decides about the rate. %s new calls and the replays need %s write units in the busiest second, four for a new call and one for a replay; [what it costs](dynamodb.md#what-it-costs) counts them and has the price of a million.", number(peak(), 0), number(peak()*(4+replayRate), 0))
 	return m.String()
 }
 

@@ -9,7 +9,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
-// rivalTables are those of the published patterns: a text key, the answer as JSON, an
+// rivalTables are the tables of the published patterns: a text key, the answer as JSON, an
 // index on the expiry, and a table for the handler's write.
 const rivalTables = `CREATE TABLE idempotency_keys (scope text, key text, state text NOT NULL, result jsonb, expires_at timestamptz NOT NULL, PRIMARY KEY (scope, key));
 	CREATE INDEX ON idempotency_keys (expires_at);
