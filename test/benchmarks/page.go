@@ -12,16 +12,20 @@ import (
 // markdown is a page that is written from its beginning.
 type markdown struct{ strings.Builder }
 
-func (m *markdown) line(format string, args ...any) { fmt.Fprintf(m, format+"\n\n", args...) }
+func (m *markdown) line(format string, args ...any) {
+	m.WriteString(fmt.Sprintf(format, args...) + "\n\n")
+}
 
 // item writes a line of a list.
-func (m *markdown) item(format string, args ...any) { fmt.Fprintf(m, "- "+format+"\n", args...) }
+func (m *markdown) item(format string, args ...any) {
+	m.WriteString("- " + fmt.Sprintf(format, args...) + "\n")
+}
 
 // table writes a table. Columns after the first left ones are to the right.
 func (m *markdown) table(left int, head []string, rows [][]string) {
-	fmt.Fprintf(m, "| %s |\n|%s%s\n", strings.Join(head, " | "), strings.Repeat("---|", left), strings.Repeat("--:|", len(head)-left))
+	m.WriteString("| " + strings.Join(head, " | ") + " |\n|" + strings.Repeat("---|", left) + strings.Repeat("--:|", len(head)-left) + "\n")
 	for _, row := range rows {
-		fmt.Fprintf(m, "| %s |\n", strings.Join(row, " | "))
+		m.WriteString("| " + strings.Join(row, " | ") + " |\n")
 	}
 	m.WriteString("\n")
 }

@@ -153,7 +153,7 @@ func newRivalSQLite(ctx context.Context, file string) (*rivalSQLite, func() erro
 		{&r.store, writer, "UPDATE idempotency SET state = 2, result = ? WHERE key = ? AND state = 1"},
 	} {
 		if err == nil {
-			*s.to, err = s.db.PrepareContext(ctx, s.query)
+			*s.to, err = s.db.PrepareContext(ctx, s.query) //nolint:sqlclosecheck // end closes the databases, with their statements
 		}
 	}
 	if err != nil {
@@ -184,12 +184,12 @@ func (r *rivalSQLite) twoCommits(ctx context.Context, key string, isNew bool) er
 func (r *rivalSQLite) oneTx(ctx context.Context, key string, isNew bool) error {
 	var run bool
 	err := rivalSQL{r.writer}.inTx(ctx, func(tx *sql.Tx) error {
-		n, err := affected(tx.StmtContext(ctx, r.claim).ExecContext(ctx, key))
+		n, err := affected(tx.StmtContext(ctx, r.claim).ExecContext(ctx, key)) //nolint:sqlclosecheck // the transaction closes its statements
 		if run = n == 1; err != nil || !run {
 			return err
 		}
-		_, err = tx.StmtContext(ctx, r.work).ExecContext(ctx, key)
-		_, err2 := tx.StmtContext(ctx, r.store).ExecContext(ctx, answer, key)
+		_, err = tx.StmtContext(ctx, r.work).ExecContext(ctx, key)            //nolint:sqlclosecheck // likewise
+		_, err2 := tx.StmtContext(ctx, r.store).ExecContext(ctx, answer, key) //nolint:sqlclosecheck // likewise
 		return errors.Join(err, err2)
 	})
 	kept := answer
