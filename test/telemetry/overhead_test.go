@@ -6,8 +6,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -39,7 +42,40 @@ func (discard) Shutdown(context.Context) error                             { ret
 const mostOverhead = 0.10
 
 func TestDo_WithTelemetry_Overhead(t *testing.T) {
-	st := durableStore(t)
+	t.Run("SharedProcessors", func(t *testing.T) { telemetryOverhead(t, durableStore(t, pgtest.Start)) })
+	t.Run("ProcessorForServer", func(t *testing.T) { telemetryOverhead(t, durableStore(t, startApart)) })
+}
+
+// startApart starts a server on a processor of its own, as on another machine. This
+// process has another one until the test ends.
+func startApart(t testing.TB, settings ...string) *pgtest.Server {
+	t.Helper()
+	if _, err := exec.LookPath("taskset"); err != nil || runtime.NumCPU() < 2 {
+		t.Skipf("NOT MEASURED: it needs taskset and two processors (%v)", err)
+	}
+	server := pgtest.Start(t, settings...)
+	text, err := os.ReadFile(filepath.Join(server.DataDir(), "postmaster.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, _, _ := strings.Cut(string(text), "\n")
+	pin := func(pid, processors string) {
+		if out, err := exec.Command("taskset", "--all-tasks", "--cpu-list", "--pid", processors, pid).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	pin(pid, "1") // its processes for connections get the same
+	pin(strconv.Itoa(os.Getpid()), "0")
+	procs := runtime.GOMAXPROCS(1)
+	t.Cleanup(func() {
+		runtime.GOMAXPROCS(procs)
+		pin(strconv.Itoa(os.Getpid()), fmt.Sprint("0-", runtime.NumCPU()-1))
+	})
+	return server
+}
+
+func telemetryOverhead(t *testing.T, st *pgstore.Store) {
+	t.Helper()
 	tracer := sdktrace.NewTracerProvider(sdktrace.WithBatcher(discard{}))
 	defer func() { _ = tracer.Shutdown(context.WithoutCancel(t.Context())) }()
 	tel, err := semelotel.New(&semelotel.Options{TracerProvider: tracer, MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))})
@@ -55,7 +91,7 @@ func TestDo_WithTelemetry_Overhead(t *testing.T) {
 
 // Encryption of results of 1 KiB may cost as much.
 func TestDo_WithEncryption_Overhead(t *testing.T) {
-	st := durableStore(t)
+	st := durableStore(t, pgtest.Start)
 	path := filepath.Join(t.TempDir(), "keys")
 	if err := os.WriteFile(path, []byte("2026-11 MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -73,12 +109,12 @@ func TestDo_WithEncryption_Overhead(t *testing.T) {
 
 // durableStore is a store in PostgreSQL with durable commits. It skips the test unless
 // SEMEL_TEST_COMPARE is set.
-func durableStore(t *testing.T) *pgstore.Store {
+func durableStore(t *testing.T, start func(testing.TB, ...string) *pgtest.Server) *pgstore.Store {
 	t.Helper()
 	if os.Getenv("SEMEL_TEST_COMPARE") == "" {
 		t.Skip("a benchmark of a minute; SEMEL_TEST_COMPARE=1 runs it")
 	}
-	pool, err := pgxpool.New(t.Context(), pgtest.Start(t, pgtest.Durable...).URL())
+	pool, err := pgxpool.New(t.Context(), start(t, pgtest.Durable...).URL())
 	if err != nil {
 		t.Fatal(err)
 	}
