@@ -20,11 +20,12 @@ import (
 	"github.com/semel-go/semel/outbox"
 )
 
-// watched has the three programs whose metrics a Prometheus server reads: the proxy, the
-// deliverer and the publisher. Each sends its requests to a service of the test.
+// watched has the programs whose metrics a Prometheus server reads: the proxy, one that
+// observes, the deliverer and the publisher. Each sends its requests to a service of the
+// test.
 type watched struct {
 	targets map[string]string // the addresses of their metrics, by job
-	proxy   string            // the URL of the proxy
+	proxies []string          // the URLs of the proxies
 	deliver *delivering
 	side    *side
 	shop    *shop
@@ -46,25 +47,13 @@ func startWatched(t *testing.T) *watched {
 		rw.WriteHeader(http.StatusCreated)
 	}))
 	t.Cleanup(upstream.Close)
-	log := &proctest.Log{}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan int, 1)
-	go func() {
-		ended <- semelcli.Run(ctx, []string{
-			"proxy", "--upstream", upstream.URL, "--scope", "single", "--on-doubt", "park", "--store", "sqlite:" + filepath.Join(dir, "proxy.db"),
-			"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--sweep-every", "1s",
-		}, func(string) string { return "" }, strings.NewReader(""), &bytes.Buffer{}, log)
-	}()
-	t.Cleanup(func() {
-		stop()
-		<-ended
-		if t.Failed() {
-			t.Log(log.String())
-		}
-	})
-	p := &delivering{log: log}
-	w.proxy = "http://" + p.find(t, `msg=listening addr=(\S+)`)
-	w.targets["proxy"] = p.find(t, adminAddr)
+	for job, args := range map[string][]string{
+		"proxy": {"--on-doubt", "park", "--store", "sqlite:" + filepath.Join(dir, "proxy.db"), "--sweep-every", "1s"}, "observe": {"--observe"},
+	} {
+		var front string
+		front, w.targets[job] = startProxy(t, append(args, "--upstream", upstream.URL)...)
+		w.proxies = append(w.proxies, front)
+	}
 
 	w.side = openNATS(t)
 	w.deliver = startDelivery(t, append([]string{
@@ -78,6 +67,27 @@ func startWatched(t *testing.T) *watched {
 	publisher := startDelivery(t, append([]string{"publish", "--store", w.shop.url, "--admin-listen", "127.0.0.1:0"}, to.args...)...)
 	w.targets["publish"] = publisher.find(t, adminAddr)
 	return w
+}
+
+// startProxy starts a semel proxy in this process, and returns its two addresses.
+func startProxy(t *testing.T, args ...string) (front, admin string) {
+	t.Helper()
+	log := &proctest.Log{}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan int, 1)
+	go func() {
+		ended <- semelcli.Run(ctx, append([]string{"proxy", "--scope", "single", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"}, args...),
+			func(string) string { return "" }, strings.NewReader(""), &bytes.Buffer{}, log)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+		if t.Failed() {
+			t.Log(log.String())
+		}
+	})
+	p := &delivering{log: log}
+	return "http://" + p.find(t, `msg=listening addr=(\S+)`), p.find(t, adminAddr)
 }
 
 // load sends requests and messages until ctx ends: new ones, duplicates, keys with
@@ -115,23 +125,25 @@ func (w *watched) load(ctx context.Context, t *testing.T) {
 
 // post sends a request to the proxy. An empty key: without one.
 func (w *watched) post(ctx context.Context, t *testing.T, key, body string) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.proxy+"/payments", strings.NewReader(body))
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	r.Header.Set("Content-Type", "application/json")
-	if key != "" {
-		r.Header.Set("Idempotency-Key", `"`+key+`"`)
-	}
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		if ctx.Err() == nil {
-			t.Errorf("the proxy gives no answer: %v", err)
+	for _, proxy := range w.proxies {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, proxy+"/payments", strings.NewReader(body))
+		if err != nil {
+			t.Error(err)
+			return
 		}
-		return
+		r.Header.Set("Content-Type", "application/json")
+		if key != "" {
+			r.Header.Set("Idempotency-Key", `"`+key+`"`)
+		}
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			if ctx.Err() == nil {
+				t.Errorf("the proxy gives no answer: %v", err)
+			}
+			return
+		}
+		_ = res.Body.Close()
 	}
-	_ = res.Body.Close()
 }
 
 // A counter that an alert watches is there before its first event, because rate does not
