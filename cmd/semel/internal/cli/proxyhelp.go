@@ -62,7 +62,7 @@ The query of a URL may hold options of the store:
                                         index-shards=N, max-skew=TIME,
                                         sweep-expired, endpoint=URL
 
-A SQLite file and memory: belong to one process. With several replicas, each with its own file, a duplicate that reaches another replica takes effect again: choose postgres://, redis:// or dynamodb:// for them. The credentials for DynamoDB come from AWS's usual places, such as AWS_PROFILE or the machine's role.
+memory: belongs to one process, and a SQLite file to one machine. With several replicas, each with its own file, a duplicate that reaches another replica takes effect again: choose postgres://, redis:// or dynamodb:// for them. The credentials for DynamoDB come from AWS's usual places, such as AWS_PROFILE or the machine's role.
 
 To move to another store, start all processes with the new --store and --moved-from OLD, copy the rest by semel copy, and drop --moved-from: see semel copy --help. No process may use the old store alone meanwhile.
 
