@@ -50,7 +50,9 @@ func TestCampaign_EachOutcomeInObject_Conforms(t *testing.T) {
 			t.Error("no outcome was an object")
 		}
 	})
-	storetest.Run(t, harness(func(t testing.TB) store.Store { return openWith(t, &Options{Objects: &deletingBucket{bucket: b}, inline: 1}) }))
+	storetest.Run(t, harness(func(t testing.TB) store.Store {
+		return openWith(t, &Options{Objects: &deletingBucket{bucket: b}, inline: 1})
+	}))
 }
 
 func harness(open func(testing.TB) store.Store) storetest.Harness {
