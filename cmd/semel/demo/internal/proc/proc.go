@@ -18,7 +18,7 @@ import (
 
 // Group starts processes. Close it.
 type Group struct {
-	dir   string // of their logs
+	dir   string // of their logs and temporary files
 	start chan func()
 	ended chan struct{}
 
@@ -27,7 +27,8 @@ type Group struct {
 	closed bool
 }
 
-// NewGroup makes a group whose processes write their logs to dir.
+// NewGroup makes a group whose processes write their logs and temporary files to dir: a
+// killed process leaves its temporary files behind, and who made dir can delete them.
 func NewGroup(dir string) *Group {
 	g := &Group{dir: dir, start: make(chan func()), ended: make(chan struct{})}
 	go func() {
@@ -97,7 +98,7 @@ func (p *Process) spawn() error {
 	}
 	defer func() { _ = log.Close() }() // the child has its own
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr, cmd.Env = attributes(), append(environment(), p.env...)
+	cmd.SysProcAttr, cmd.Env = attributes(), append(p.g.environment(), p.env...)
 	started := make(chan error)
 	p.g.start <- func() { started <- cmd.Start() }
 	if err := <-started; err != nil {
@@ -108,9 +109,11 @@ func (p *Process) spawn() error {
 	return nil
 }
 
-// environment is this process's, without what would configure a semel proxy.
-func environment() []string {
-	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "SEMEL_") })
+// environment is this process's, with another folder for temporary files and without what
+// would configure a semel proxy.
+func (g *Group) environment() []string {
+	own := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "SEMEL_") })
+	return append(own, "TMPDIR="+g.dir, "TMP="+g.dir) // Windows reads TMP
 }
 
 func (p *Process) log() string { return filepath.Join(p.g.dir, p.name+".log") }

@@ -270,7 +270,7 @@ func TestReadyEndsWithItsContext(t *testing.T) {
 func TestSettingsOfAProxyAreNotInherited(t *testing.T) {
 	t.Setenv("SEMEL_UPSTREAM", "http://elsewhere")
 	t.Setenv("SEMELION", "a flower")
-	env := environment()
+	env := group(t).environment()
 	if slices.Contains(env, "SEMEL_UPSTREAM=http://elsewhere") || !slices.Contains(env, "SEMELION=a flower") {
 		t.Errorf("got %q", env)
 	}
@@ -282,4 +282,10 @@ func TestAVariableReachesTheProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "it tells the variable", func() bool { return tail(p.log()) == "there" })
+}
+
+func TestStart_TemporaryFiles_AreInTheFolderOfTheGroup(t *testing.T) {
+	g := group(t)
+	p := start(t, g, "tell", "TMPDIR")
+	eventually(t, "it tells its folder", func() bool { return tail(p.log()) == g.dir })
 }
