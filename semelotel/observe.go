@@ -33,14 +33,13 @@ func (t *Telemetry) observe(ctx context.Context, e *semel.Event) {
 		}
 		return
 	}
-	operation := attribute.String("semel.operation", e.Operation)
-	labels := metric.WithAttributeSet(attribute.NewSet(operation, attribute.String("semel.outcome", outcome)))
-	t.calls.Add(ctx, 1, labels)
+	labels := t.labelsOf(e.Operation, outcome)
+	t.calls.Add(ctx, 1, labels.count...)
 	if e.Took > 0 {
-		t.handlers.Record(ctx, e.Took.Seconds(), labels)
+		t.handlers.Record(ctx, e.Took.Seconds(), labels.measure...)
 	}
 	if outcome == "lease_lost" {
-		t.lost.Add(ctx, 1, metric.WithAttributes(operation))
+		t.lost.Add(ctx, 1, metric.WithAttributes(attribute.String("semel.operation", e.Operation)))
 	}
 	if c != nil {
 		if !c.first.IsValid() { // an Atomic's records do not come through a Store
@@ -58,6 +57,24 @@ func (t *Telemetry) observe(ctx context.Context, e *semel.Event) {
 	_, span := t.tracer.Start(ctx, spanName(e.Operation), start...)
 	t.describe(span, e, outcome)
 	span.End(trace.WithTimestamp(now))
+}
+
+// callLabels are the labels of semel.calls and semel.handler.duration.
+type callLabels struct {
+	count   []metric.AddOption
+	measure []metric.RecordOption
+}
+
+// labelsOf returns the labels of calls with this end. They are made once: to make them
+// takes longer than to count. There are as many as the metric has series.
+func (t *Telemetry) labelsOf(operation, outcome string) *callLabels {
+	key := [2]string{operation, outcome}
+	if l, ok := t.labels.Load(key); ok {
+		return l.(*callLabels)
+	}
+	set := metric.WithAttributeSet(attribute.NewSet(attribute.String("semel.operation", operation), attribute.String("semel.outcome", outcome)))
+	l, _ := t.labels.LoadOrStore(key, &callLabels{[]metric.AddOption{set}, []metric.RecordOption{set}})
+	return l.(*callLabels)
 }
 
 // describe gives a span its attributes and its status.

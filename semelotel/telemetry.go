@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
@@ -35,6 +36,7 @@ type Telemetry struct {
 	meter  metric.Meter
 	tenant bool
 	key    bool
+	labels sync.Map // of an operation and an outcome: a *callLabels
 
 	calls, lost, messages, events    metric.Int64Counter
 	handlers, requests, messageTries metric.Float64Histogram
