@@ -41,16 +41,21 @@ type Call struct {
 	step     *stepCall // Execution.Step made the call; nil: it is none
 	rerun    bool      // the call is the second key of a rerun, so that '#' is allowed
 	saga     bool      // package saga made the call, so that '#' is allowed
+	stored   bool      // Tenant and Key are as the store has them: hashed, with Options.HashKeys
 	err      error     // why the call is invalid, if that is known already
 }
 
-// storeKey is the call's key as the store knows it.
-func (c *Call) storeKey() store.Key {
+// storeKey is the call's key as the store knows it. No other place hashes keys, so that
+// all that is read from the store has the key that the store needs.
+func (c *Call) storeKey(o *Options) store.Key {
 	key := store.Key{Operation: c.Operation, Tenant: c.Tenant, Value: c.Key}
 	if key.Tenant == Shared {
 		key.Tenant = ""
 	}
-	return key
+	if c.stored {
+		return key
+	}
+	return key.Hashed(o.HashKeys)
 }
 
 // isRedeemed reports whether the call came from a token.

@@ -72,10 +72,12 @@ func (x *Execution) child(g *Guard, step string) *Execution {
 // Operation is the operation of the call; in a step, "#" and its name follow.
 func (x *Execution) Operation() string { return x.key.Operation }
 
-// Tenant is the tenant of the call; empty if the call's Tenant is Shared.
+// Tenant is the tenant of the call; empty if the call's Tenant is Shared. With
+// Options.HashKeys it is the hash of the tenant, in each run and for a reconciler.
 func (x *Execution) Tenant() string { return x.key.Tenant }
 
-// Key is the idempotency key of the call.
+// Key is the idempotency key of the call. With Options.HashKeys it is the hash of the
+// key, in each run and for a reconciler.
 func (x *Execution) Key() string { return x.key.Value }
 
 // Policy is what happens to this call in case of doubt.
@@ -99,6 +101,7 @@ func (x *Execution) Fingerprint() string { return hex.EncodeToString([]byte(x.fi
 // given name. It is the same in every attempt and for a reconciler. Use another
 // name for each downstream call. If the key is used again after its Retention,
 // the downstream keys are the same again. A rerun (Options.Rerun) has others.
+// With Options.HashKeys it is made of the hashes of tenant and key.
 func (x *Execution) DownstreamKey(name string) string { return downstreamKey(x.key, name) }
 
 // Step makes a recovery point: a call to run by Do with the same Guard, or with a

@@ -55,7 +55,8 @@ func (g *Guard) OnDoubt() Policy { return g.options.OnDoubt }
 func (g *Guard) Retention() time.Duration { return g.options.Retention }
 
 // Get reads the record of a call, for operators. It ignores the call's Payload
-// and Wait. It also returns a record that has expired and so counts as absent:
+// and Wait. With Options.HashKeys the call has the key itself, and the record its hash.
+// Get also returns a record that has expired and so counts as absent:
 // see store.Record.Expired. store.ErrNotFound: there is no record.
 func (g *Guard) Get(ctx context.Context, call Call) (store.Record, error) {
 	call.Payload = NoPayload()
@@ -65,7 +66,7 @@ func (g *Guard) Get(ctx context.Context, call Call) (store.Record, error) {
 	if call.step != nil {
 		return store.Record{}, invalid(call.Operation, errStepAlone)
 	}
-	f, err := g.read(ctx, call.storeKey())
+	f, err := g.read(ctx, call.storeKey(&g.options))
 	return f.Record, err
 }
 

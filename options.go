@@ -96,6 +96,13 @@ type Options struct {
 	// encrypted.
 	Encryption *encrypted.Cipher
 
+	// HashKeys is a secret with which tenants and keys are hashed before they reach the
+	// store, by store.Key.Hashed. Records, events, tokens and the Execution have the hashes.
+	// All Guards and Atomics of a store need the same secret. It cannot be changed:
+	// under another secret, or with none, all keys are new, and their handlers run again.
+	// At least 32 random bytes. Nil: tenants and keys are stored as they are.
+	HashKeys []byte
+
 	// Rerun runs the handler again for completed calls, never two at the same
 	// time, and leaves the kept outcome alone. It is for reads, whose answer must
 	// be fresh. Not with Park.
@@ -130,6 +137,7 @@ func (o *Options) withDefaults() Options {
 	d.SettleTimeout = cmp.Or(d.SettleTimeout, 10*time.Second)
 	d.MaxWaiters = cmp.Or(d.MaxWaiters, 1024)
 	d.MaxOutcome = cmp.Or(d.MaxOutcome, 1<<20)
+	d.HashKeys = slices.Clone(d.HashKeys) // nil stays nil
 	if !slices.ContainsFunc(d.Codecs, func(c Codec) bool { return c != nil && c.Name() == jsonCodec{}.Name() }) {
 		d.Codecs = append(slices.Clone(d.Codecs), jsonCodec{})
 	}
@@ -143,6 +151,8 @@ func (o *Options) withDefaults() Options {
 const (
 	minLease    = 10 * time.Millisecond
 	maxDuration = 100 * 365 * 24 * time.Hour
+
+	minHashKeys = 32 // bytes
 )
 
 // validate reports everything that is wrong. The defaults must be set.
@@ -178,6 +188,9 @@ func (o *Options) validate() error {
 	}
 	if o.Encryption != nil && o.Encryption.Keys == nil {
 		bad("Encryption.Keys: is nil; use encrypted.ReadKeyFile, or keys of your own")
+	}
+	if n := len(o.HashKeys); o.HashKeys != nil && n < minHashKeys {
+		bad("HashKeys: has %d bytes; at least %d random ones are needed (openssl rand -base64 %d)", n, minHashKeys, minHashKeys)
 	}
 	if o.Reservation > o.Retention {
 		bad("Reservation: is %v; it must not exceed Retention, %v, for which a failed attempt is kept", o.Reservation, o.Retention)

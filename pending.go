@@ -43,7 +43,7 @@ type admission struct {
 }
 
 func (g *Guard) newPendingCall(call Call) pendingCall {
-	c := pendingCall{guard: g, key: call.storeKey(), payload: call.Payload, wait: call.Wait, undoState: store.Released}
+	c := pendingCall{guard: g, key: call.storeKey(&g.options), payload: call.Payload, wait: call.Wait, undoState: store.Released}
 	c.call = store.Call{Policy: g.options.OnDoubt, MaxAttempts: g.options.MaxAttempts, Token: call.reserved}
 	if !call.isRedeemed() {
 		c.call.Fingerprint = g.fingerprint(&call.Payload)

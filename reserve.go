@@ -114,7 +114,7 @@ func token(r *store.Record) string {
 // that is redeemed twice runs once. The call runs under the stricter of this
 // Guard's policy and the reservation's. Its payload is not compared again. If the
 // reservation and its outcome have expired, the call fails with ErrExpired when
-// it is run.
+// it is run. With Options.HashKeys the call has the hashes of its tenant and key.
 func (g *Guard) Redeem(token string) (Call, error) {
 	c, err := parseToken(token)
 	if err != nil {
@@ -152,7 +152,7 @@ func parseToken(token string) (Call, error) {
 	}
 	c := Call{
 		Operation: fields[0], Tenant: fields[1], Key: fields[2],
-		Payload: NoPayload(), reserved: store.Time(int64(created)),
+		Payload: NoPayload(), reserved: store.Time(int64(created)), stored: true,
 	}
 	if c.Operation == "" || c.Key == "" {
 		return Call{}, errors.New("is damaged: no operation or no key")

@@ -115,6 +115,9 @@ func New[In, Out any](guard *semel.Guard, d Definition[In, Out]) (*Saga[In, Out]
 		if o.OnDoubt != semel.Retry || o.Rerun || o.UnprotectedOnOutage || o.MaxAttempts != 0 {
 			bad("guard: has OnDoubt Park, Rerun, UnprotectedOnOutage or MaxAttempts, which a saga cannot have; use Parked for a step and Definition.MaxAttempts")
 		}
+		if o.HashKeys != nil {
+			bad("guard: has HashKeys, which a saga cannot have, because workers find sagas in the store and need their ids; make a Guard without it, and ids without personal data")
+		}
 		if _, ok := store.As[store.Journal](s.store); !ok {
 			bad("guard: its store keeps no steps: it does not implement store.Journal")
 		}

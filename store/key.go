@@ -1,6 +1,7 @@
 package store
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -36,4 +37,38 @@ func (k Key) Digest() [sha256.Size]byte {
 func (k Key) Short() string {
 	d := k.Digest()
 	return hex.EncodeToString(d[:4])
+}
+
+// Hashed returns the key with keyed hashes (HMAC-SHA256, 64 hexadecimal digits) in
+// place of its tenant and value, so that a store does not show them. The hash of a
+// tenant depends on the tenant alone, and the hash of a value on tenant and value. The
+// operation stays, and an empty tenant or value stays empty. A Guard with
+// semel.Options.HashKeys hashes the keys of its calls in this way, once; a hashed key
+// must not be hashed again. A nil secret returns k.
+func (k Key) Hashed(secret []byte) Key {
+	if secret == nil {
+		return k
+	}
+	value := k.Value
+	if value != "" {
+		value = keyedHash(secret, "semel key 1\x00", k.Tenant, k.Value)
+	}
+	if k.Tenant != "" {
+		k.Tenant = keyedHash(secret, "semel tenant 1\x00", k.Tenant)
+	}
+	k.Value = value
+	return k
+}
+
+// keyedHash is the HMAC of the fields, each after its length. The label separates
+// hashes of one purpose from those of another.
+func keyedHash(secret []byte, label string, fields ...string) string {
+	b := append(make([]byte, 0, 600), label...)
+	for _, field := range fields {
+		b = binary.BigEndian.AppendUint32(b, uint32(len(field)))
+		b = append(b, field...)
+	}
+	h := hmac.New(sha256.New, secret)
+	h.Write(b) // it never fails
+	return hex.EncodeToString(h.Sum(nil))
 }

@@ -67,3 +67,60 @@ func FuzzKeyDigest(f *testing.F) {
 		}
 	})
 }
+
+// secretOf is a secret of 32 bytes that begin with first.
+func secretOf(first byte) []byte {
+	b := make([]byte, 32)
+	for i := range b {
+		b[i] = first + byte(i)
+	}
+	return b
+}
+
+// The hashes are the keys of stored records, so they must never change.
+func TestHashed_KnownKey_NeverChanges(t *testing.T) {
+	const tenant = "b41d76da643c8d73156f042639003b7cf067331b170e7e8d40bac3140e9f8bcd"
+	for key, want := range map[store.Key]store.Key{
+		{Operation: "charge", Tenant: "ann", Value: "order-7"}: {Operation: "charge", Tenant: tenant, Value: "3255b256b87f07ed81b07f1727f153af92206f150a81dd3f744c2c8341f8c2b6"},
+		{Operation: "charge", Value: "order-7"}:                {Operation: "charge", Value: "db977dcf66c402814d2abcfb2d29b1db7410746e5fbd0bb800240c28f5e1238c"},
+		{Operation: "charge", Tenant: "ann"}:                   {Operation: "charge", Tenant: tenant},
+		{}:                                                     {},
+	} {
+		if got := key.Hashed(secretOf(0)); got != want {
+			t.Errorf("%+v: got %+v, want %+v", key, got, want)
+		}
+		if got := key.Hashed(nil); got != key {
+			t.Errorf("%+v without a secret: got %+v", key, got)
+		}
+	}
+}
+
+// Values of two tenants, and fields that are cut in another place, have other hashes; all
+// keys of a tenant have the same tenant.
+func TestHashed_OtherKeyOrSecret_Differs(t *testing.T) {
+	texts := []string{"", "a", "b", "ab", "a\x00", "\x00\x00\x00\x01a"}
+	for _, secret := range [][]byte{secretOf(0), secretOf(1)} {
+		values, tenants := map[string]bool{}, map[string]bool{}
+		for _, tenant := range texts {
+			for _, value := range texts[1:] {
+				k := store.Key{Operation: "o", Tenant: tenant, Value: value}.Hashed(secret)
+				if values[k.Value] || k.Operation != "o" {
+					t.Errorf("tenant %q, value %q: the hash is that of another, or the operation is %q", tenant, value, k.Operation)
+				}
+				values[k.Value], tenants[k.Tenant] = true, true
+			}
+		}
+		if len(tenants) != len(texts) {
+			t.Errorf("%d tenants have %d hashes", len(texts), len(tenants))
+		}
+		for tenant := range tenants {
+			if values[tenant] {
+				t.Errorf("%s is the hash of a tenant and of a value", tenant)
+			}
+		}
+	}
+	k := store.Key{Tenant: "ann", Value: "k"}
+	if a, b := k.Hashed(secretOf(0)), k.Hashed(secretOf(1)); a.Tenant == b.Tenant || a.Value == b.Value {
+		t.Error("two secrets give the same hash")
+	}
+}
