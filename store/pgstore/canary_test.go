@@ -24,7 +24,10 @@ import (
 const canaryTenant = "canary-4711"
 
 // canaries is how often the canary is in the files of a directory.
-func canaries(t *testing.T, dir string) (hits int) {
+func canaries(t *testing.T, dir string) (hits int) { return inFiles(t, dir, canaryTenant) }
+
+// inFiles is how often a text is in the files of a directory.
+func inFiles(t *testing.T, dir, text string) (hits int) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
@@ -34,7 +37,7 @@ func canaries(t *testing.T, dir string) (hits int) {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // the server has removed it
 		}
-		hits += bytes.Count(doc, []byte(canaryTenant))
+		hits += bytes.Count(doc, []byte(text))
 		return err
 	})
 	if err != nil {
