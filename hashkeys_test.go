@@ -227,3 +227,27 @@ func TestSaga_GuardWithHashKeys_IsRefused(t *testing.T) {
 		t.Errorf("error %v, want one that names HashKeys", err)
 	}
 }
+
+// The store has a hash in place of the tenant, and erase.Run gets the same hash.
+func ExampleOptions_hashKeys() {
+	ctx, st := context.Background(), memstore.New(nil)
+	secret := []byte("in a service: 32 random bytes ..")
+	guard, err := semel.New(st, &semel.Options{HashKeys: secret}) // at least 32 random bytes
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	call := semel.Call{Operation: "charge", Tenant: "ann@example.org", Key: "order-7", Payload: semel.NoPayload()}
+	err = semel.Once(ctx, guard, call, func(_ context.Context, x *semel.Execution) error {
+		fmt.Println("the tenant is", x.Tenant()[:8]+"…")
+		return nil
+	})
+	if err != nil {
+		fmt.Println(err)
+	}
+	r, err := erase.Run(ctx, st, erase.Scope{Tenant: store.Key{Tenant: "ann@example.org"}.Hashed(secret).Tenant}, nil)
+	fmt.Println("erased:", r.Erased, err)
+	// Output:
+	// the tenant is 99f3fd63…
+	// erased: 1 <nil>
+}

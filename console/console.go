@@ -34,6 +34,10 @@ type Options struct {
 	// Rates shows how many calls a minute ran, were replayed and conflicted. Nil: that page
 	// is not there. The caller runs the recorder.
 	Rates *rates.Recorder
+	// HashKeys is that of the Guards, so that a search finds a record by the tenant and
+	// the key that clients send. Pages show the hashes. Nil: the search form takes tenants
+	// and keys as they are stored.
+	HashKeys []byte
 	// SearchTime is how long a search may read the store: 5 s by default.
 	SearchTime time.Duration
 	// Log gets a line for each change that an operator asks for, with its result. Nil:

@@ -99,6 +99,41 @@ func TestRecords_FilterAndSearch(t *testing.T) {
 	s.want(s.get("records?state=lost"), http.StatusBadRequest, "There is no state lost")
 }
 
+// A search finds a hashed record by the tenant and key that clients send, and by what
+// pages and links show.
+func TestRecords_HashKeys_FoundByWhatClientsSend(t *testing.T) {
+	secret := []byte(strings.Repeat("s", 32))
+	s := newSite(t, console.Options{HashKeys: secret})
+	g, err := semel.New(s.store, &semel.Options{HashKeys: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := semel.Call{Operation: "charge", Tenant: "bob", Key: "k1", Payload: semel.NoPayload()}
+	if err := semel.Once(t.Context(), g, call, func(context.Context, *semel.Execution) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	k := store.Key{Operation: "charge", Tenant: "bob", Value: "k1"}.Hashed(secret)
+	for path, found := range map[string]bool{
+		"records?operation=charge&tenant=bob&key=k1":                      true,
+		"records?tenant=bob&key=k1":                                       true,
+		"records?tenant=bob":                                              true,
+		"records?key=" + k.Short():                                        true,
+		"records?tenant=bob&key=" + k.Short():                             true,
+		"records?key=" + k.Value:                                          true,
+		"records?operation=charge&tenant=" + k.Tenant + "&key=" + k.Value: true,
+		"records?operation=charge&tenant=" + k.Tenant:                     true,
+		"records?operation=charge&tenant=ann&key=k1":                      false,
+		"records?operation=charge&key=k1":                                 false,
+	} {
+		page := s.get(path)
+		s.want(page, http.StatusOK)
+		if strings.Contains(page.body, ">"+k.Value+"<") != found {
+			t.Errorf("%s: found is %v, want %v", path, !found, found)
+		}
+	}
+	s.want(s.get(named(k.Operation, k.Tenant, k.Value).path), http.StatusOK, "records?operation=charge&amp;tenant="+k.Tenant)
+}
+
 func TestRecord_Bodies_OnlyIfAllowed(t *testing.T) {
 	done := named("POST /payments", "ann", "done")
 	for _, allowed := range []bool{false, true} {

@@ -95,6 +95,9 @@ func filterOf(form url.Values) filter {
 	return filter{form.Get("state"), form.Get("operation"), form.Get("tenant"), form.Get("key")}
 }
 
+// isHashed reports whether a text can be a hash by store.Key.Hashed.
+func isHashed(s string) bool { return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == "" }
+
 // records lists records, or searches for a key or the hash that logs show.
 func (c *Console) records(ctx context.Context, r *http.Request) (any, error) {
 	form := filterOf(r.URL.Query())
@@ -107,6 +110,9 @@ func (c *Console) records(ctx context.Context, r *http.Request) (any, error) {
 		data.States = append(data.States, s.String())
 	}
 	f := store.Filter{Operation: form.Operation, Tenant: form.Tenant}
+	if !isHashed(f.Tenant) { // a link has the tenant as it is stored
+		f.Tenant = store.Key{Tenant: f.Tenant}.Hashed(c.options.HashKeys).Tenant
+	}
 	if form.State != "" {
 		var s store.State
 		if err := s.UnmarshalText([]byte(form.State)); err != nil {
@@ -120,17 +126,23 @@ func (c *Console) records(ctx context.Context, r *http.Request) (any, error) {
 		data.List, err = c.read(ctx, f, nil)
 		return data, err
 	}
+	asStored := store.Key{Operation: form.Operation, Tenant: f.Tenant, Value: key}
+	hashed := store.Key{Operation: form.Operation, Tenant: form.Tenant, Value: key}.Hashed(c.options.HashKeys)
 	if form.Operation != "" && form.State == "" { // the whole name of a record, unless it is a hash
-		found, err := c.store.Get(ctx, store.Key{Operation: form.Operation, Tenant: form.Tenant, Value: key})
-		if err == nil {
-			data.List.Entries = []entry{c.entryOf(&found)}
-			return data, nil
-		}
-		if !errors.Is(err, store.ErrNotFound) {
-			return nil, err
+		for _, k := range slices.Compact([]store.Key{hashed, asStored}) {
+			found, err := c.store.Get(ctx, k)
+			if err == nil {
+				data.List.Entries = []entry{c.entryOf(&found)}
+				return data, nil
+			}
+			if !errors.Is(err, store.ErrNotFound) {
+				return nil, err
+			}
 		}
 	}
 	var err error
-	data.List, err = c.read(ctx, f, func(r *store.Record) bool { return r.Key.Value == key || r.Key.Short() == key })
+	data.List, err = c.read(ctx, f, func(r *store.Record) bool {
+		return r.Key.Value == key || r.Key.Value == hashed.Value || r.Key.Short() == key
+	})
 	return data, err
 }

@@ -23,6 +23,7 @@ import (
 
 type consoleCmd struct {
 	storeFlag
+	hashFlag
 	Listen     string          `name:"listen" placeholder:"ADDR" default:"127.0.0.1:8089" help:"The address of the pages, or unix:PATH (default ${default})."`
 	Write      bool            `name:"write" help:"Operators may resolve, reopen, retry and drop. Without it the pages are read-only. It needs a log-in."`
 	Users      string          `name:"users" placeholder:"FILE" help:"Log in with a user and a password of this file, which htpasswd -B writes."`
@@ -94,13 +95,17 @@ func (c *consoleCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
+	secret, err := c.secret()
+	if err != nil {
+		return err
+	}
 	return c.with(ctx, e.log, func(h storeurl.Handle) (err error) {
 		trail, err := e.openTrail()
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, trail.Close()) }()
-		o := &console.Options{ShowBodies: c.ShowBody, Retention: time.Duration(c.Retention), Sagas: c.Saga, Log: e.log}
+		o := &console.Options{ShowBodies: c.ShowBody, Retention: time.Duration(c.Retention), Sagas: c.Saga, HashKeys: secret, Log: e.log}
 		o.Audit = func(_ context.Context, a console.Act) (func(error) error, error) {
 			return trail.Begin(consoleAct(&a, c.Store))
 		}

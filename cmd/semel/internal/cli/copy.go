@@ -27,7 +27,7 @@ type copyCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*copyCmd) Help() string {
-	return `Copies the records of one store to another, with their states, answers, steps, fences and times. It never overwrites what the new store has recorded itself, so it may run while calls go on, may be killed, and may run again as often as you like: a record that it has copied before is replaced only by a later version of itself. Expired records are left out. Records in flight, whose calls run, are named and left. A lapsed claim, whose process has died, is copied.
+	return `Copies the records of one store to another, with their states, answers, steps, fences and times. It never overwrites what the new store has recorded itself, so it may run while calls go on, may be killed, and may run again as often as you like: a record that it has copied before is replaced only by a later version of itself. Expired records are left out. Records in flight, whose calls run, are named and left. A lapsed claim, whose process has died, is copied. Tenants and keys are copied as they are stored: hashed ones stay hashed, and their processes need the same --hash-keys-file as before.
 
 To move a service without a double effect:
 

@@ -18,6 +18,7 @@ import (
 
 type eraseCmd struct {
 	storeFlag
+	hashFlag
 	Tenant      raw             `name:"tenant" placeholder:"NAME" help:"The tenant whose records are erased. It can only be left out for one --key that all tenants share."`
 	Operation   raw             `name:"operation" placeholder:"NAME" help:"Only the records of this operation, or of the sagas of this name."`
 	Key         raw             `name:"key" placeholder:"KEY" help:"Only the record of this key; it needs --operation."`
@@ -42,6 +43,7 @@ Examples:
 
     semel erase --store postgres://app@db/shop --tenant ann
     semel erase --store postgres://app@db/shop --tenant ann --yes --rewrite --reason "request 4711 of the customer"
+    semel erase --store postgres://app@db/shop --tenant ann --hash-keys-file /etc/semel/hash-keys
     semel erase --tenant ann --operation http --key 8e03978e-40d5-43dd-bc93-6894a57f9324 --yes --answers-only --reason "ticket 12"
 `
 }
@@ -101,23 +103,27 @@ func (c *eraseCmd) Run(ctx context.Context, e *env) error {
 	if err := c.check(&u); err != nil {
 		return err
 	}
+	secret, err := c.secret()
+	if err != nil {
+		return err
+	}
+	k := store.Key{Operation: string(c.Operation), Tenant: string(c.Tenant), Value: string(c.Key)}.Hashed(secret)
 	opened := c.storeFlag
 	if !c.AnswersOnly {
 		opened.Keys = "" // records without their keys can be erased, too
 	}
 	return opened.with(ctx, e.log, func(h storeurl.Handle) error {
 		if !c.Yes {
-			_, err := c.erase(ctx, e, h, &u)
+			_, err := c.erase(ctx, e, h, &u, k)
 			return err
 		}
-		k := store.Key{Operation: string(c.Operation), Tenant: string(c.Tenant), Value: string(c.Key)}
 		a := c.actOn("erase", k, 0, c.Reason, map[string]any{"answers_only": c.AnswersOnly, "rewrite": c.Rewrite})
 		if c.Key == "" {
 			a.Key = ""
 		}
 		var counts erasedCounts
 		err := e.act(a, func() (err error) {
-			counts, err = c.erase(ctx, e, h, &u)
+			counts, err = c.erase(ctx, e, h, &u, k)
 			return err
 		})
 		result := "erased"
@@ -130,9 +136,9 @@ func (c *eraseCmd) Run(ctx context.Context, e *env) error {
 	})
 }
 
-func (c *eraseCmd) erase(ctx context.Context, e *env, h storeurl.Handle, u *storeurl.URL) (counts erasedCounts, err error) {
+func (c *eraseCmd) erase(ctx context.Context, e *env, h storeurl.Handle, u *storeurl.URL, k store.Key) (counts erasedCounts, err error) {
 	p := erasePrinter{env: e, began: time.Now(), said: time.Now()}
-	scope := erase.Scope{Tenant: string(c.Tenant), Operation: string(c.Operation), Key: string(c.Key)}
+	scope := erase.Scope{Tenant: k.Tenant, Operation: k.Operation, Key: k.Value}
 	r, err := erase.Run(ctx, h, scope, &erase.Options{
 		CountOnly: !c.Yes, AnswersOnly: c.AnswersOnly, StoreTimeout: time.Duration(c.Timeout), Observe: p.item,
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/importer"
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/program"
+	"github.com/semel-go/semel/cmd/semel/internal/secrets"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/store"
 )
@@ -29,6 +30,8 @@ type importCmd struct {
 
 	To   string `name:"to" placeholder:"URL" default:"sqlite:semel.db" help:"The store (default ${default})."`
 	Keys string `name:"encryption-keys" placeholder:"FILE" help:"The keys that encrypt the store's records, as for semel proxy (default: they are not)."`
+
+	HashKeysFile string `name:"hash-keys-file" placeholder:"FILE" help:"The secret with which tenants and keys are hashed, as for semel proxy (default: they are stored as they are)."`
 
 	Operation string          `name:"operation" placeholder:"NAME" default:"http" help:"The operation of rows without one (default ${default}, which is semel proxy's)."`
 	Status    int             `name:"status" placeholder:"N" help:"The status of rows without one, 200 to 599 (default: such a row is refused)."`
@@ -56,6 +59,10 @@ Examples:
 }
 
 func (c *importCmd) Run(ctx context.Context, e *env) (err error) {
+	secret, err := secrets.HashKeys(c.HashKeysFile, "--hash-keys-file")
+	if err != nil {
+		return err
+	}
 	source, closeSource, err := c.source()
 	if err != nil {
 		return err
@@ -68,7 +75,7 @@ func (c *importCmd) Run(ctx context.Context, e *env) (err error) {
 	defer func() { err = errors.Join(err, to.Close()) }()
 	messages := &named{out: e.stderr}
 	stats, err := importer.Run(ctx, source, to, &importer.Options{
-		Defaults: importer.Defaults{Operation: c.Operation, Status: c.Status, Retention: time.Duration(c.Retention)},
+		Defaults: importer.Defaults{Operation: c.Operation, Status: c.Status, Retention: time.Duration(c.Retention), HashKeys: secret},
 		DryRun:   c.DryRun,
 		Bad: func(row int64, err error) {
 			messages.say("semel import: row %d: %s", row, strings.Join(input.Lines(err), "; "))

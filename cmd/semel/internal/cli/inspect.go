@@ -9,6 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/semel-go/semel/cmd/semel/internal/audit"
+	"github.com/semel-go/semel/cmd/semel/internal/secrets"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/console"
 	"github.com/semel-go/semel/store"
@@ -46,13 +47,42 @@ func (c *storeFlag) with(ctx context.Context, log *slog.Logger, fn func(storeurl
 
 // keyFlags name one record.
 type keyFlags struct {
+	hashFlag
 	Key       raw `arg:"" help:"The idempotency key, without quotes."`
 	Operation raw `name:"operation" placeholder:"NAME" default:"http" help:"The operation (default ${default}, which is semel proxy's)."`
 	Tenant    raw `name:"tenant" placeholder:"NAME" help:"The tenant of the key; leave it out for scope single."`
 }
 
-func (c *keyFlags) key() store.Key {
-	return store.Key{Operation: string(c.Operation), Tenant: string(c.Tenant), Value: string(c.Key)}
+// find finds the record that the flags name. With a secret, tenant and key are as clients
+// send them, or as they are stored.
+func (c *keyFlags) find(ctx context.Context, h store.Store) (store.Found, error) {
+	k := store.Key{Operation: string(c.Operation), Tenant: string(c.Tenant), Value: string(c.Key)}
+	secret, err := c.secret()
+	if err != nil {
+		return store.Found{}, err
+	}
+	if secret != nil {
+		hashed := k.Hashed(secret)
+		f, err := h.Get(ctx, hashed)
+		if errors.Is(err, store.ErrNotFound) && isHash(k.Value, shortDigits) {
+			hashed.Value = k.Value
+			f, err = lookByHash(ctx, h, hashed)
+		}
+		if !errors.Is(err, store.ErrNotFound) {
+			return f, err
+		}
+	}
+	return look(ctx, h, k)
+}
+
+// hashFlag is common to the commands that are given tenants or keys.
+type hashFlag struct {
+	HashKeysFile string `name:"hash-keys-file" placeholder:"FILE" help:"The secret with which tenants and keys are hashed, as for semel proxy: give them as clients send them. Without it give them as they are stored."`
+}
+
+// secret is the secret of the file, or nil.
+func (c *hashFlag) secret() ([]byte, error) {
+	return secrets.HashKeys(c.HashKeysFile, "--hash-keys-file")
 }
 
 // raw is an argument with its bytes unchanged. Kong would replace bytes that are

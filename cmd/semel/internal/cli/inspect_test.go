@@ -18,7 +18,10 @@ import (
 )
 
 // seed makes a store with a record of each kind, and returns its URL.
-func seed(t testing.TB) (url string, st *sqlitestore.Store) {
+func seed(t testing.TB) (url string, st *sqlitestore.Store) { return seedWith(t, nil) }
+
+// seedWith is seed with hashed tenants and keys, unless the secret is nil.
+func seedWith(t testing.TB, secret []byte) (url string, st *sqlitestore.Store) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "semel.db")
 	st, err := sqlitestore.Open(t.Context(), path, nil)
@@ -26,7 +29,7 @@ func seed(t testing.TB) (url string, st *sqlitestore.Store) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	g, err := semel.New(st, &semel.Options{OnDoubt: semel.Park})
+	g, err := semel.New(st, &semel.Options{OnDoubt: semel.Park, HashKeys: secret})
 	if err != nil {
 		t.Fatal(err)
 	}

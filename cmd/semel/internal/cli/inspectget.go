@@ -28,13 +28,18 @@ Examples:
 
     semel inspect get 8e03978e-40d5-43dd-bc93-6894a57f9324 --tenant ann
     semel inspect get k1 --operation payments --store sqlite:/var/lib/semel.db --show-body --json
+    semel inspect get k1 --tenant ann --hash-keys-file /etc/semel/hash-keys
     semel inspect get 5f3a09c1        # the hash that logs show instead of the key; reads all records
 `
 }
 
 func (c *inspectGetCmd) Run(ctx context.Context, e *env) error {
 	return c.with(ctx, e.log, func(h storeurl.Handle) error {
-		f, steps, err := lookWithSteps(ctx, h, c.key())
+		f, err := c.find(ctx, h)
+		if err != nil {
+			return err
+		}
+		f, steps, err := lookWithSteps(ctx, h, f.Record.Key)
 		if err != nil {
 			return err
 		}
@@ -52,7 +57,7 @@ func (c *inspectGetCmd) Run(ctx context.Context, e *env) error {
 // search for the record.
 func look(ctx context.Context, h store.Store, k store.Key) (store.Found, error) {
 	f, err := h.Get(ctx, k)
-	if errors.Is(err, store.ErrNotFound) && isHash(k.Value) {
+	if errors.Is(err, store.ErrNotFound) && isHash(k.Value, shortDigits) {
 		if f, err := lookByHash(ctx, h, k); !errors.Is(err, store.ErrNotFound) {
 			return f, err
 		}
@@ -75,9 +80,14 @@ func (e noRecordError) Error() string { return string(e) }
 // Unwrap says that nothing can have been changed.
 func (noRecordError) Unwrap() error { return store.ErrNotFound }
 
-// isHash reports whether a key can be the hash that logs show instead of a key.
-func isHash(s string) bool {
-	return len(s) == len(store.Key{}.Short()) && strings.Trim(s, "0123456789abcdef") == ""
+const (
+	shortDigits  = 8  // of the hash that logs show instead of a key
+	hashedDigits = 64 // of a tenant or key that is stored as a hash
+)
+
+// isHash reports whether a text can be a hash with so many digits.
+func isHash(s string, digits int) bool {
+	return len(s) == digits && strings.Trim(s, "0123456789abcdef") == ""
 }
 
 // lookByHash finds the record whose key has a hash. It reads all records, or the

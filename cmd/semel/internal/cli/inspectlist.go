@@ -19,9 +19,10 @@ import (
 
 type inspectListCmd struct {
 	storeFlag
+	hashFlag
 	State     []store.State   `name:"state" placeholder:"STATE,…" help:"Only records in these states: started, processing, released, completed, failed, unknown; parked is the same as unknown."`
 	Operation raw             `name:"operation" placeholder:"NAME" help:"Only of this operation."`
-	Tenant    raw             `name:"tenant" placeholder:"NAME" help:"Only of this tenant."`
+	Tenant    raw             `name:"tenant" placeholder:"NAME" help:"Only of this tenant. With --hash-keys-file 64 hexadecimal digits name it as it is stored."`
 	Idle      config.Duration `name:"idle" placeholder:"TIME" default:"0" help:"Only records that have not changed for this time."`
 	Limit     int             `name:"limit" placeholder:"N" default:"100" help:"Largest number of records to list (default ${default})."`
 	Steps     bool            `name:"steps" help:"With --json: the recorded steps of each record, too. It asks the store once more for each record."`
@@ -48,6 +49,13 @@ func (c *inspectListCmd) Run(ctx context.Context, e *env) error {
 	}
 	if c.Idle < 0 {
 		return wrong("--idle", c.Idle, "must not be negative")
+	}
+	secret, err := c.secret()
+	if err != nil {
+		return err
+	}
+	if tenant := string(c.Tenant); !isHash(tenant, hashedDigits) {
+		c.Tenant = raw(store.Key{Tenant: tenant}.Hashed(secret).Tenant)
 	}
 	return c.with(ctx, e.log, func(h storeurl.Handle) error {
 		l, ok := store.As[store.Lister](h)

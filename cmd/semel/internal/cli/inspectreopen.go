@@ -41,22 +41,27 @@ func (c *inspectReopenCmd) Run(ctx context.Context, e *env) error {
 		return wrong("--retention", c.Retention, "must be from 1s to 3650d")
 	}
 	return c.with(ctx, e.log, func(h storeurl.Handle) error {
-		err := e.act(c.actOn("reopen", c.key(), c.Fence, c.Reason, nil), func() error { return c.reopen(ctx, e, h) })
+		f, err := c.find(ctx, h)
+		if err != nil {
+			return err
+		}
+		k := f.Record.Key
+		err = e.act(c.actOn("reopen", k, c.Fence, c.Reason, nil), func() error { return c.reopen(ctx, e, h, k) })
 		result := "reopened"
 		if err != nil {
 			result = err.Error()
 		}
-		slog.New(slog.NewJSONHandler(e.stderr, nil)).Info("reopen", "operator", operator(e), "operation", c.Operation, "tenant", c.Tenant,
-			"key", c.key().Short(), "fence", c.Fence, "reason", c.Reason, "result", result)
+		slog.New(slog.NewJSONHandler(e.stderr, nil)).Info("reopen", "operator", operator(e), "operation", k.Operation, "tenant", k.Tenant,
+			"key", k.Short(), "fence", c.Fence, "reason", c.Reason, "result", result)
 		if err != nil {
 			return err
 		}
-		return c.show(ctx, e, h)
+		return c.show(ctx, e, h, k)
 	})
 }
 
-func (c *inspectReopenCmd) reopen(ctx context.Context, e *env, h storeurl.Handle) error {
-	f, err := look(ctx, h, c.key())
+func (c *inspectReopenCmd) reopen(ctx context.Context, e *env, h storeurl.Handle, k store.Key) error {
+	f, err := look(ctx, h, k)
 	switch {
 	case err != nil:
 		return err
@@ -77,8 +82,8 @@ func (c *inspectReopenCmd) reopen(ctx context.Context, e *env, h storeurl.Handle
 }
 
 // show writes the new state of the record.
-func (c *inspectReopenCmd) show(ctx context.Context, e *env, h storeurl.Handle) error {
-	f, err := look(ctx, h, c.key())
+func (c *inspectReopenCmd) show(ctx context.Context, e *env, h storeurl.Handle, k store.Key) error {
+	f, err := look(ctx, h, k)
 	if err != nil {
 		return err
 	}

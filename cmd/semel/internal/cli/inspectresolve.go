@@ -56,7 +56,7 @@ func (c *inspectResolveCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	return c.with(ctx, e.log, func(h storeurl.Handle) error {
-		f, err := look(ctx, h, c.key())
+		f, err := c.find(ctx, h)
 		if err != nil {
 			return err
 		}

@@ -119,7 +119,7 @@ func (c *migrateCmd) print(e *env, files fs.FS) error {
 }
 
 type doctorCmd struct {
-	Secrets []string `name:"secret-files" placeholder:"FILE,…" help:"Files with secrets, such as the files of --secret-file and --tls-key, that only their owner should be able to read."`
+	Secrets []string `name:"secret-files" placeholder:"FILE,…" help:"Files with secrets, such as the files of --secret-file, --hash-keys-file and --tls-key, that only their owner should be able to read."`
 	Store   string   `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store to check: sqlite:PATH, postgres://USER@HOST/DATABASE, redis://HOST:PORT/0 or dynamodb://TABLE?region=REGION (default ${default})."`
 }
 

@@ -34,7 +34,8 @@ type plan struct {
 	store   storeurl.URL
 	old     storeurl.URL // of a move; the zero URL: none
 	secrets []semel.Secret
-	files   error // names each file of secrets or certificates that cannot be used
+	hashKey []byte // a secret; nil: keys are stored as they are
+	files   error  // names each file of secrets or certificates that cannot be used
 }
 
 // plan checks all options and reports every mistake. It leaves mistakes in files to open,
@@ -96,7 +97,9 @@ func (p *plan) readFiles() error {
 		p.secrets, err = secrets.Read(p.config.SecretFile, p.config.Where("secret-file"))
 		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	var err error
+	p.hashKey, err = secrets.HashKeys(p.config.HashKeysFile, p.config.Where("hash-keys-file"))
+	return errors.Join(append(errs, err)...)
 }
 
 func (c *proxyCmd) Run(ctx context.Context, e *env) (err error) {
@@ -133,6 +136,9 @@ func (c *proxyCmd) Run(ctx context.Context, e *env) (err error) {
 		where = "none"
 		log.Info("observing: every request is forwarded unchanged, and none takes effect once", "log_every", proxy.LogEvery)
 	}
+	if !p.config.Observe {
+		secrets.LogHashKeys(log, p.hashKey)
+	}
 	log.Info("listening", "addr", clients.Addr().String(), "tls", p.config.Listener.Cert != "", "upstream", p.config.Upstream.String(), "store", where,
 		"scope", p.config.Scope, "on_doubt", p.config.Rest.OnDoubt.String(), "rules", len(p.config.Rules))
 	return errors.Join(px.Serve(ctx, clients, admin), writeObserved(e, px.Observed()))
@@ -151,7 +157,7 @@ func writeObserved(e *env, r *observe.Report) error {
 
 // proxy makes the proxy from the plan.
 func (p *plan) proxy(ctx context.Context, log *slog.Logger, st store.Store) (*proxy.Proxy, error) {
-	parts := proxy.Parts{Config: p.config, Store: st, Rule: p.rule, Secrets: p.secrets, Log: log, TempDir: p.tempDir(log)}
+	parts := proxy.Parts{Config: p.config, Store: st, Rule: p.rule, Secrets: p.secrets, HashKeys: p.hashKey, Log: log, TempDir: p.tempDir(log)}
 	var errs [3]error
 	parts.Finder, errs[0] = scope.NewFinder(p.rule, p.keys)
 	parts.UpstreamTLS, errs[1] = program.TLSFiles(p.config.Connections.Upstream, log)

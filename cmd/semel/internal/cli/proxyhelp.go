@@ -81,6 +81,7 @@ WHAT THE SERVICE GETS
                           those that are lower than one you have seen
     Semel-Attempt         1 for the first
     Semel-Request-Digest  a hash of the request, equal for each attempt
+    Semel-Key-Hash        with --hash-keys-file: the hash of tenant and key
     X-Forwarded-For, -Host, -Proto
 
 Semel-* headers of clients are removed. A connection switches only to the protocols of --upgrades (WebSocket); other offers, such as h2c, are ignored. The record names the method and the path, without the query, for semel inspect. A request is never sent twice by itself. A Location that names the service is rewritten to the name that the client used.
@@ -98,7 +99,7 @@ RECONCILING (--reconcile-url, with on-doubt park)
     {"happened":null}                   not known: it stays parked, and is asked
                                         about again
 
-Anything else is "not known" too: another status than 200, another Content-Type than application/json, no answer in time, "happened":true without a response, and "happened":false without "final":true, because the request may still be on its way. To answer "final", first see to it that a request with this key and a Semel-Fence lower than "fence" is refused from now on. It is asked when a duplicate comes, and every --reconcile-every.
+Anything else is "not known" too: another status than 200, another Content-Type than application/json, no answer in time, "happened":true without a response, and "happened":false without "final":true, because the request may still be on its way. To answer "final", first see to it that a request with this key and a Semel-Fence lower than "fence" is refused from now on. It is asked when a duplicate comes, and every --reconcile-every. With --hash-keys-file, "tenant" and "key" are hashes; "key" is the Semel-Key-Hash that the service got.
 
 REPLAYS AND RIGHTS (--authorize-url)
 

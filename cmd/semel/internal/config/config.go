@@ -45,6 +45,7 @@ type Config struct {
 	SecretFile       string
 	EncryptionKeys   string // a file; empty: nothing is encrypted
 	RequireEncrypted bool
+	HashKeysFile     string // empty: tenants and keys are stored as they are
 
 	FingerprintHeaders []string // nil: the usual ones
 	ReplayHeaders      []string // besides the usual ones

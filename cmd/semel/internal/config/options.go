@@ -16,6 +16,8 @@ type Options struct {
 	EncryptionKeys   *string `yaml:"encryption-keys" name:"encryption-keys" placeholder:"FILE" group:"Where" help:"Keys that encrypt what the store keeps of requests and answers, one 'id key' a line, the key 32 bytes in base64 (openssl rand -base64 32). The first one encrypts, all decrypt (default: nothing is encrypted). Read again when it changes; see docs/data-protection.md."`
 	RequireEncrypted *bool   `yaml:"require-encrypted" name:"require-encrypted" negatable:"" group:"Where" help:"Refuse records in clear text: when none from before encryption-keys is left. By default they are read."`
 
+	HashKeysFile *string `yaml:"hash-keys-file" name:"hash-keys-file" placeholder:"FILE" group:"Where" help:"A secret with which tenants and keys are hashed before they are stored, so that the store does not show them: one line, 32 bytes or more in base64 (openssl rand -base64 32). All processes of a store need the same one. Read at the start only: with another secret, or with none, every key is new and its request takes effect again (default: tenants and keys are stored as they are)."`
+
 	Scope       *string   `yaml:"scope" name:"scope" placeholder:"RULE" group:"Whose keys" help:"To whom keys belong: single, header:NAME, jwt:CLAIM or jwt-unverified:CLAIM; see above. Required."`
 	JWKS        *string   `yaml:"jwks" name:"jwks" placeholder:"URL|FILE" group:"Whose keys" help:"For jwt:CLAIM, the key set that tokens are verified with. Read again every 10 minutes, a file every 10 seconds."`
 	JWTIssuer   *string   `yaml:"jwt-issuer" name:"jwt-issuer" placeholder:"ISS" group:"Whose keys" help:"For jwt:CLAIM, the issuer that a token must name (default: any whose key is in the set)."`

@@ -60,7 +60,7 @@ func (r *resolver) config(o *Options) *Config {
 		Listen: or(o.Listen, "127.0.0.1:8080"), AdminListen: or(o.AdminListen, ""), Store: or(o.Store, "sqlite:semel.db"), MovedFrom: or(o.MovedFrom, ""),
 		TrustForwarded: or(o.TrustForwarded, false),
 		Scope:          or(o.Scope, ""), JWKS: or(o.JWKS, ""), JWTIssuer: or(o.JWTIssuer, ""), JWTAudience: or(o.JWTAudience, ""),
-		KeyHeaders: or(o.KeyHeaders, []string{"Idempotency-Key"}), SecretFile: or(o.SecretFile, ""), EncryptionKeys: or(o.EncryptionKeys, ""), RequireEncrypted: or(o.RequireEncrypted, false),
+		KeyHeaders: or(o.KeyHeaders, []string{"Idempotency-Key"}), SecretFile: or(o.SecretFile, ""), EncryptionKeys: or(o.EncryptionKeys, ""), RequireEncrypted: or(o.RequireEncrypted, false), HashKeysFile: or(o.HashKeysFile, ""),
 		MaxAttempts: or(o.MaxAttempts, 0), MaxBody: int64(or(o.MaxBody, 10<<20)), MaxOutcome: int(or(o.MaxOutcome, 1<<20)),
 		Lease:            r.span("lease", o.Lease, 30*time.Second, 100*time.Millisecond, time.Hour),
 		StoreTimeout:     r.span("store-timeout", o.StoreTimeout, 5*time.Second, 10*time.Millisecond, 10*time.Minute),

@@ -28,6 +28,7 @@ type Defaults struct {
 	Operation string
 	Status    int           // 0: each row must have one
 	Retention time.Duration // from now on, for rows without expires
+	HashKeys  []byte        // semel.Options.HashKeys
 }
 
 // errExpired says that a row need not be imported.
@@ -73,6 +74,7 @@ func (d *Defaults) record(row Row, now time.Time) (r store.Record, err error) {
 	if !expires.After(now) {
 		return r, errExpired
 	}
+	r.Key = r.Key.Hashed(d.HashKeys)
 	// The lowest fence, so that no import overwrites a record of a call. The owner is the
 	// same each time, so that a repeated import finds its own records.
 	digest := r.Key.Digest()

@@ -120,3 +120,12 @@ func TestMembers_Document_KeepsNestedJSON(t *testing.T) {
 		}
 	}
 }
+
+func TestRecord_HashKeys_KeyIsTheHashOfTheRow(t *testing.T) {
+	d := *defaults
+	d.HashKeys = []byte(strings.Repeat("s", 32))
+	r, err := d.record(Row{"tenant": "ann", "key": "k1", "status": int64(201)}, now)
+	if want := (store.Key{Operation: "http", Tenant: "ann", Value: "k1"}).Hashed(d.HashKeys); err != nil || r.Key != want {
+		t.Errorf("the key is %+v, %v; want %+v", r.Key, err, want)
+	}
+}

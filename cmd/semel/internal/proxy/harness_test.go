@@ -16,6 +16,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/config"
 	"github.com/semel-go/semel/cmd/semel/internal/proxy"
 	"github.com/semel-go/semel/cmd/semel/internal/scope"
+	"github.com/semel-go/semel/cmd/semel/internal/secrets"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
@@ -157,8 +158,12 @@ func playAt(t *testing.T, upstream, doc string) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
+	hashKeys, err := secrets.HashKeys(c.HashKeysFile, "hash-keys-file")
+	if err != nil {
+		t.Fatal(err)
+	}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	s.proxy, err = proxy.New(proxy.Parts{Config: c, Store: s.store, Rule: rule, Finder: finder, Log: log})
+	s.proxy, err = proxy.New(proxy.Parts{Config: c, Store: s.store, Rule: rule, Finder: finder, HashKeys: hashKeys, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

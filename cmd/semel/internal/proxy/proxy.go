@@ -29,7 +29,9 @@ type Parts struct {
 	Rule    scope.Rule
 	Finder  *scope.Finder
 	Secrets []semel.Secret
-	Log     *slog.Logger
+	// HashKeys is semel.Options.HashKeys.
+	HashKeys []byte
+	Log      *slog.Logger
 	// The files for TLS towards the upstream and the hooks. Nil: the authorities of
 	// the system.
 	UpstreamTLS, HookTLS *tlsfile.Source
@@ -76,7 +78,7 @@ func New(parts Parts) (*Proxy, error) {
 	}
 	p.up = upstream.New(upstream.Options{
 		URL: c.Upstream, ClientHost: c.ClientHost, TrustForwarded: c.TrustForwarded, Protected: p.router.protected, Idle: c.UpstreamIdle, TLS: parts.UpstreamTLS, Log: parts.Log,
-		RefusalOrigins: c.RefusalOrigins,
+		RefusalOrigins: c.RefusalOrigins, HashedKeys: parts.HashKeys != nil,
 	})
 	if c.ReconcileURL != nil {
 		p.reconcile = hook.New(c.ReconcileURL, c.ReconcileTimeout, parts.HookTLS)

@@ -67,6 +67,7 @@ func (p *Proxy) options(r *config.Route, counts *metrics.Calls, secrets []semel.
 	log := semel.LogEvents(p.events)
 	o := &semel.Options{
 		OnDoubt: r.OnDoubt, Lease: c.Lease, StoreTimeout: c.StoreTimeout, Retention: r.Retention, MaxAttempts: c.MaxAttempts, MaxOutcome: c.MaxOutcome, Secrets: secrets,
+		HashKeys: p.HashKeys,
 		Observe: func(ctx context.Context, e semel.Event) {
 			counts.Observe(ctx, e)
 			log(ctx, e)

@@ -1,23 +1,28 @@
-// Package secrets reads the file of --secret-file.
+// Package secrets reads the files of --secret-file and --hash-keys-file.
 package secrets
 
 import (
 	"bufio"
 	"bytes"
+	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/cmd/semel/internal/input"
+	"github.com/semel-go/semel/store"
 )
 
 const (
 	maxFile  = 64 << 10
 	maxID    = 64
 	leastKey = 16 // bytes
+
+	leastHashKeys = 32 // bytes; as semel.Options.HashKeys needs them
 )
 
 // unkeyed stands for the zero Secret, which hashes without a key.
@@ -30,17 +35,9 @@ func Read(path, where string) ([]semel.Secret, error) {
 	bad := func(want string, args ...any) error {
 		return &input.Error{Field: where, Value: path, Want: fmt.Sprintf(want, args...)}
 	}
-	f, err := os.Open(path)
+	doc, err := read(path)
 	if err != nil {
-		return nil, bad("cannot be read: %v", err)
-	}
-	defer func() { _ = f.Close() }() // nothing was written
-	doc, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, bad("cannot be read: %v", err)
-	}
-	if len(doc) > maxFile {
-		return nil, bad("has more than %d bytes, which is the most", maxFile)
+		return nil, bad("%v", err)
 	}
 	var list []semel.Secret
 	seen := map[string]bool{}
@@ -76,4 +73,52 @@ func Read(path, where string) ([]semel.Secret, error) {
 		return nil, bad("has no secret; write one id:hex a line; the first hashes")
 	}
 	return list, nil
+}
+
+// HashKeys reads the secret for semel.Options.HashKeys: one line, base64 of at least 32
+// bytes. An empty path has no secret: nil. The error contains no part of the secret.
+func HashKeys(path, where string) ([]byte, error) {
+	if path == "" {
+		return nil, nil
+	}
+	bad := func(want string, args ...any) error {
+		return &input.Error{Field: where, Value: path, Want: fmt.Sprintf(want, args...)}
+	}
+	doc, err := read(path)
+	if err != nil {
+		return nil, bad("%v", err)
+	}
+	secret, err := base64.StdEncoding.DecodeString(string(bytes.TrimSpace(doc)))
+	switch {
+	case err != nil || bytes.ContainsAny(bytes.TrimSpace(doc), "\r\n"): // the decoder skips ends of lines
+		return nil, bad("must be one line of base64, such as openssl rand -base64 %d writes", leastHashKeys)
+	case len(secret) < leastHashKeys:
+		return nil, bad("has %d bytes; at least %d are needed (openssl rand -base64 %d)", len(secret), leastHashKeys, leastHashKeys)
+	}
+	return secret, nil
+}
+
+// LogHashKeys says in the log which secret of HashKeys is in use, by 8 hexadecimal digits
+// that show nothing of it, so that processes can be compared. A nil secret logs nothing.
+func LogHashKeys(log *slog.Logger, secret []byte) {
+	if secret != nil {
+		id := store.Key{Operation: "semel", Value: "hash-keys-file"}.Hashed(secret).Short()
+		log.Info("tenants and keys are hashed before they are stored; all processes of the store must log the same secret_id", "secret_id", id)
+	}
+}
+
+func read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot be read: %w", err)
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	doc, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("cannot be read: %w", err)
+	}
+	if len(doc) > maxFile {
+		return nil, fmt.Errorf("has more than %d bytes, which is the most", maxFile)
+	}
+	return doc, nil
 }

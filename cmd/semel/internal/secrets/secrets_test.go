@@ -1,6 +1,8 @@
 package secrets_test
 
 import (
+	"encoding/base64"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,3 +67,56 @@ func TestRead_MissingFile_InputError(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestHashKeys_OneLine_IsTheSecret(t *testing.T) {
+	for _, content := range []string{line64(32), line64(32) + "\n", " " + line64(48) + "\r\n"} {
+		if secret, err := secrets.HashKeys(file(t, content), "--hash-keys-file"); err != nil || len(secret) < 32 || secret[0] != 'x' {
+			t.Errorf("%q: got %q, %v", content, secret, err)
+		}
+	}
+	if secret, err := secrets.HashKeys("", "--hash-keys-file"); err != nil || secret != nil {
+		t.Errorf("no file: got %q, %v", secret, err)
+	}
+}
+
+func TestHashKeys_UnfitFile_RefusedAndNotShown(t *testing.T) {
+	for content, want := range map[string]string{
+		"":                                       "has 0 bytes; at least 32",
+		"\n":                                     "has 0 bytes; at least 32",
+		line64(31):                               "has 31 bytes; at least 32",
+		line64(32) + "\n" + line64(32) + "\n":    "must be one line of base64",
+		line64(48)[:60] + "\n" + line64(48)[60:]: "must be one line of base64",
+		"new:" + digits + digits:                 "must be one line of base64",
+		strings.Repeat("x", 65<<10):              "which is the most",
+	} {
+		secret, err := secrets.HashKeys(file(t, content), "--hash-keys-file")
+		if secret != nil || !input.Is(err) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), digits) || strings.Contains(err.Error(), "eHh4") {
+			t.Errorf("%.40q: got %q, %v; want %s", content, secret, err, want)
+		}
+	}
+	if _, err := secrets.HashKeys(filepath.Join(t.TempDir(), "none"), "--hash-keys-file"); !input.Is(err) {
+		t.Errorf("no file: got %v", err)
+	}
+}
+
+// The line that processes are compared by is the same for one secret, and shows none.
+func TestLogHashKeys_OtherSecret_OtherID(t *testing.T) {
+	var logs [3]strings.Builder
+	for i, secret := range [][]byte{[]byte(strings.Repeat("x", 32)), []byte(strings.Repeat("y", 32)), nil} {
+		for range 2 {
+			secrets.LogHashKeys(slog.New(slog.NewTextHandler(&logs[i], &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+				if a.Key == slog.TimeKey {
+					return slog.Attr{}
+				}
+				return a
+			}})), secret)
+		}
+	}
+	lines := strings.SplitAfter(logs[0].String(), "\n")
+	if len(lines) != 3 || lines[0] != lines[1] || logs[0].String() == logs[1].String() || logs[2].Len() > 0 || strings.Contains(logs[0].String(), "xxxx") {
+		t.Errorf("logged %q, %q and %q", &logs[0], &logs[1], &logs[2])
+	}
+}
+
+// line64 is n bytes in base64.
+func line64(n int) string { return base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", n))) }

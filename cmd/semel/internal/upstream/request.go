@@ -17,6 +17,7 @@ const (
 	FenceHeader   = "Semel-Fence"
 	AttemptHeader = "Semel-Attempt"
 	DigestHeader  = "Semel-Request-Digest"
+	KeyHashHeader = "Semel-Key-Hash"
 	// OwnPrefix begins the names of headers that only Semel may set.
 	OwnPrefix = "Semel-"
 )
@@ -41,6 +42,9 @@ func (u *Upstream) rewrite(pr *httputil.ProxyRequest) {
 		h.Set(FenceHeader, strconv.FormatUint(x.Fence(), 10))
 		h.Set(AttemptHeader, strconv.Itoa(x.Attempt()))
 		h.Set(DigestHeader, x.Fingerprint())
+		if u.opt.HashedKeys {
+			h.Set(KeyHashHeader, x.Key())
+		}
 		h.Del("Expect") // the proxy has read the body already
 	}
 	u.trailers(pr)

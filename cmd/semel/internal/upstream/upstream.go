@@ -35,6 +35,9 @@ type Options struct {
 	RefusalOrigins []string
 	// TLS has the files for https. Nil: the authorities of the system.
 	TLS *tlsfile.Source
+	// HashedKeys is true if the store, and so the reconcile hook, has the hashes of keys.
+	// The upstream gets the hash in KeyHashHeader.
+	HashedKeys bool
 	// Log receives errors. Nil: slog.Default().
 	Log *slog.Logger
 }

@@ -77,6 +77,8 @@ func (o *options) plan(log *slog.Logger) (*plan, error) {
 		out.service.Secrets, err = secrets.Read(o.SecretFile, "--secret-file")
 		p.failed(err)
 	}
+	out.service.HashKeys, err = secrets.HashKeys(o.HashKeysFile, "--hash-keys-file")
+	p.failed(err)
 	return out, errors.Join(p.errs...)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/hook"
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/program"
+	"github.com/semel-go/semel/cmd/semel/internal/secrets"
 	"github.com/semel-go/semel/cmd/semel/internal/upstream"
 	"github.com/semel-go/semel/cmd/semel/semel-deliver/internal/deliver"
 	"github.com/semel-go/semel/consume/driver"
@@ -49,6 +50,7 @@ func (o *options) run(ctx context.Context, log *slog.Logger, getenv func(string)
 		return err
 	}
 	defer serveAdmin(at.admin, service.Ready, service.Counts(), log)()
+	secrets.LogHashKeys(log, s.HashKeys)
 	log.Info("delivering", "from", p.broker.String(), "to", input.Masked(s.Sending.URL), "store", p.store.String(), "group", p.broker.Group,
 		"on_doubt", s.OnDoubt.String(), "concurrency", s.Concurrency)
 	return service.Serve(ctx, source)
@@ -87,7 +89,7 @@ func (p *plan) warn(o *options, log *slog.Logger, getenv func(string) string) {
 			log.Warn("messages without a key are sent under a new key each time, so that their duplicates take effect again")
 		}
 	}
-	for _, path := range []string{o.SecretFile, o.Keys, o.ToKey, o.HookKey} {
+	for _, path := range []string{o.SecretFile, o.Keys, o.HashKeysFile, o.ToKey, o.HookKey} {
 		if err := program.CheckMode(path); err != nil {
 			log.Warn("a file with secrets is readable for others", "error", err)
 		}

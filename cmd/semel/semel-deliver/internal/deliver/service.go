@@ -36,6 +36,8 @@ type Options struct {
 	// consume.Backoff.
 	Backoff func(n int) time.Duration
 	Secrets []semel.Secret
+	// HashKeys is semel.Options.HashKeys.
+	HashKeys []byte
 
 	Concurrency, InFlight int
 	MaxBytes              int64
@@ -74,7 +76,7 @@ func New(st store.Store, o Options) (*Service, error) {
 	s.calls = s.counts.Calls(o.Calls.Operation, "")
 	log := semel.LogEvents(o.Log)
 	guard := &semel.Options{
-		OnDoubt: o.OnDoubt, Lease: o.Lease, StoreTimeout: o.StoreTimeout, Retention: o.Retention, Secrets: o.Secrets,
+		OnDoubt: o.OnDoubt, Lease: o.Lease, StoreTimeout: o.StoreTimeout, Retention: o.Retention, Secrets: o.Secrets, HashKeys: o.HashKeys,
 		Observe: func(ctx context.Context, e semel.Event) {
 			s.calls.Observe(ctx, e)
 			log(ctx, e)
