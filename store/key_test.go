@@ -98,7 +98,7 @@ func TestHashed_KnownKey_NeverChanges(t *testing.T) {
 // Values of two tenants, and fields that are cut in another place, have other hashes; all
 // keys of a tenant have the same tenant.
 func TestHashed_OtherKeyOrSecret_Differs(t *testing.T) {
-	texts := []string{"", "a", "b", "ab", "a\x00", "\x00\x00\x00\x01a"}
+	texts := []string{"", "a", "b", "ab", "a\x00\x00\x00\x00", "\x00\x00\x00\x00a", "\x00\x00\x00\x01a"}
 	for _, secret := range [][]byte{secretOf(0), secretOf(1)} {
 		values, tenants := map[string]bool{}, map[string]bool{}
 		for _, tenant := range texts {
