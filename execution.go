@@ -150,7 +150,8 @@ func (x *Execution) complete(ctx context.Context, o store.Outcome) error {
 func (x *Execution) isCompleted() bool { return x.completed.Load() == completed }
 
 // downstreamKey hashes the fields, each after its length. It uses no secret,
-// because a rotated secret would give a retry another key.
+// because a rotated secret would give a retry another key; that of Options.HashKeys,
+// which may be in k, cannot be rotated.
 func downstreamKey(k store.Key, name string) string {
 	parent := k.Digest()
 	b := append(make([]byte, 0, 128), "semel derive 1\x00"...)

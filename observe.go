@@ -18,7 +18,7 @@ type Event struct {
 	// event. In a transaction the event comes before the commit.
 	EndsCall  bool
 	Operation string
-	Tenant    string // empty: Shared
+	Tenant    string // as in the store: hashed, with Options.HashKeys; empty: Shared
 	Key       string // the first 8 hexadecimal digits of the key's hash
 	Policy    Policy
 	Attempt   int

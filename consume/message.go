@@ -29,9 +29,9 @@ func FromContext(ctx context.Context) (*Message, bool) {
 const KeyHeader = "idempotency-key"
 
 // Stamp returns two headers for a message that a handler sends: KeyHeader with a key
-// for that message, and "semel-caused-by" with the key of the handled message. Each
-// attempt makes the same key, so that the next consumer recognizes repeats. Use another
-// step for each message that a handler sends.
+// for that message, and "semel-caused-by" with the Execution.Key of the handled message.
+// Each attempt makes the same key, so that the next consumer recognizes repeats. Use
+// another step for each message that a handler sends.
 func Stamp(x *semel.Execution, step string) []store.Header {
 	return []store.Header{{Name: KeyHeader, Value: x.DownstreamKey(step)}, {Name: "semel-caused-by", Value: x.Key()}}
 }

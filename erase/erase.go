@@ -26,7 +26,8 @@ import (
 // Scope says whose records are erased.
 type Scope struct {
 	// Tenant is the tenant. It is required, so that no mistake erases everything; only
-	// for one Key may it be empty, which means that all tenants share the key.
+	// for one Key may it be empty, which means that all tenants share the key. With
+	// semel.Options.HashKeys it is the hash, and so is Key: see store.Key.Hashed.
 	Tenant string
 	// Operation is the operation of the records, or the name of a saga. Empty: all.
 	Operation string

@@ -30,8 +30,8 @@ type Keys interface {
 type TenantKeys interface {
 	Keys
 	// TenantCurrent is Current for the results of a tenant; the tenant is empty if all
-	// tenants share a key. An error refuses the tenant's new calls before their handlers
-	// run.
+	// tenants share a key, and its hash with semel.Options.HashKeys. An error refuses the
+	// tenant's new calls before their handlers run.
 	TenantCurrent(ctx context.Context, tenant string) (id string, key []byte, err error)
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // With HashKeys no byte of a tenant or key is in the server's files, its write-ahead log
-// and its own log included, whichever way the record was made: a Guard, Do, In, DoSQL,
+// included, whichever way the record was made: a Guard, Do, In, DoSQL,
 // batches, prefetched batches, and notes about transactions that were rolled back.
 func TestHashKeys_EveryWay_NoByteInTheServersFiles(t *testing.T) {
 	t.Parallel()
