@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"net"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/semel-go/semel/cmd/semel/internal/program"
 	"github.com/semel-go/semel/internal/proctest"
+	"github.com/semel-go/semel/store"
 )
 
 // result is what a run of the command left.
@@ -71,6 +73,7 @@ func TestRun_InvalidInput_OneLineExitCode2(t *testing.T) {
 		`semel-deliver: --admin-listen: "nowhere": write host:port`:                              with("--admin-listen", "nowhere"),
 		`semel-deliver: --secret-file: "none": cannot be read`:                                   with("--secret-file", "none"),
 		`semel-deliver: --encryption-keys: the key file cannot be read: `:                        with("--encryption-keys", "none"),
+		`semel-deliver: --hash-keys-file: "none": cannot be read`:                                with("--hash-keys-file", "none"),
 		`semel-deliver: --require-encrypted: needs --encryption-keys`:                            with("--require-encrypted"),
 		`semel-deliver: --to-cert: "x": a certificate and its key belong together`:               with("--to-cert", "x"),
 		`semel-deliver: --hook-cert: cannot be used: `:                                           with("--hook-ca", "none"),
@@ -157,6 +160,34 @@ func TestRun_UnsafeChoice_Warns(t *testing.T) {
 	for _, want := range []string{"the records are in memory", "KUBERNETES_SERVICE_HOST is set", "a new key each time", "chmod 600"} {
 		if !strings.Contains(r.stderr, want) {
 			t.Errorf("no warning %q in\n%s", want, r.stderr)
+		}
+	}
+}
+
+// With --hash-keys-file the service gets the hash of the key, and no file of the store
+// has the key. The log names the secret, and has no key.
+func TestRun_HashKeysFile_KeyIsHashedForStoreAndService(t *testing.T) {
+	t.Parallel()
+	dir, secret := t.TempDir(), []byte(strings.Repeat("s", 32))
+	file := filepath.Join(dir, "hash-keys")
+	if err := os.WriteFile(file, []byte(base64.StdEncoding.EncodeToString(secret)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	broker, e := openNATS(t), newEndpoint(t)
+	d := startDelivery(t, append([]string{"--to", e.URL, "--store", "sqlite:" + filepath.Join(dir, "semel.db"), "--hash-keys-file", file, "--log-level", "debug"}, broker.args...)...)
+	broker.publish(t, "canary-4711", "", "{}")
+	hash := store.Key{Value: "canary-4711"}.Hashed(secret).Value
+	eventually(t, "the service has the message", func() bool { return e.effects() == 1 })
+	if len(e.of(hash)) != 1 {
+		t.Errorf("the service got %q, want %s", e.order, hash)
+	}
+	d.find(t, "(secret_id=[0-9a-f]{8})")
+	if code := d.stop(); code != program.ExitOK || strings.Contains(d.log.String(), "canary-4711") {
+		t.Errorf("exit code %d; the log is %s", code, d.log)
+	}
+	for _, end := range []string{"", "-wal"} {
+		if doc, err := os.ReadFile(filepath.Join(dir, "semel.db"+end)); strings.Contains(string(doc), "canary-4711") || end == "" && !strings.Contains(string(doc), hash) {
+			t.Errorf("semel.db%s has the key, or not its hash; %v", end, err)
 		}
 	}
 }
