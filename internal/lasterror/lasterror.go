@@ -1,5 +1,5 @@
-// Package lasterror says in words what the codes in records mean, and what an operator
-// does about each. A code is in the last error of a record that semel proxy has written,
+// Package lasterror explains the codes in records, and names the operator's next step for
+// each. A code is in the last error of a record that semel proxy has written,
 // or it is the code of a kept failure.
 package lasterror
 

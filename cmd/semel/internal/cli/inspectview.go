@@ -44,7 +44,7 @@ type view struct {
 	Completed time.Time    `json:"completed,omitzero"`
 	Expires   time.Time    `json:"expires,omitzero"`
 	LastError string       `json:"last_error,omitempty"`
-	// What the code of the last error, or of the kept failure, means.
+	// The code of the last error, or of the kept failure, and its explanation.
 	ErrorCode    string  `json:"last_error_code,omitempty"`
 	ErrorMeaning string  `json:"last_error_meaning,omitempty"`
 	ErrorNext    string  `json:"last_error_next,omitempty"`

@@ -47,8 +47,8 @@ func CallerOf(r *http.Request) Caller {
 	return c
 }
 
-// beginning is a path up to its first segment that is no version or the like. What follows
-// may be an ID or a name of a person.
+// beginning is a path up to its first segment that is no version or the like. The
+// rest may be an ID or a name of a person.
 func beginning(path string) string {
 	var b strings.Builder
 	segments := strings.Split(strings.TrimPrefix(path, "/"), "/")

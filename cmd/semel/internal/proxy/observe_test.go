@@ -117,8 +117,8 @@ func TestObserve_MoreKeysThanBound_ForgetsOlderHalf(t *testing.T) {
 	}
 }
 
-// The report says which clients send no tenant, without their addresses or names, and what
-// to do about it.
+// The report says which clients send no tenant, without their addresses or names, and the
+// next step.
 func TestObserve_TenantMissing_NamesCallersAndNextStep(t *testing.T) {
 	a := &actor{}
 	s := play(t, a.ServeHTTP, "observe: true\n"+observedRules)
