@@ -181,6 +181,21 @@ func TestRecord_ClaimedAgain_ShowsFormerOwners(t *testing.T) {
 	s.want(s.get(k.path), http.StatusOK, fmt.Sprintf("<code>%x</code>", o.Owner), fmt.Sprintf("<code>%d</code>", o.Fence), `data-label="Attempt" class="number">9<`)
 }
 
+// A code in the record is shown in words, with what to do about it.
+func TestRecord_CodeOfError_ShownInWords(t *testing.T) {
+	s := newSite(t, console.Options{})
+	p := store.Proposal{Key: store.Key{Operation: "charge", Tenant: "ann", Value: "coded"}, State: store.Processing, Owner: store.Owner{9}, Attempt: 1, Lease: time.Hour}
+	f, err := s.store.Claim(t.Context(), p)
+	if err == nil {
+		err = s.store.Settle(t.Context(), f.Record.Lease(), store.Settlement{State: store.Unknown, Attempt: 1, Error: "upstream_lost"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.want(s.get(named("charge", "ann", "coded").path), http.StatusOK, "no whole answer came (upstream_lost)", "What to do: look in the service")
+	s.want(s.get("records?operation=charge"), http.StatusOK, "no whole answer came (upstream_lost)")
+}
+
 func TestSagas_List(t *testing.T) {
 	s := newSite(t, console.Options{Sagas: []string{"order"}})
 	s.want(s.get("sagas"), http.StatusOK, ">o1<", "stuck")

@@ -21,6 +21,7 @@ type event struct {
 	When   time.Time
 	What   string
 	Detail string
+	Next   string // what to do about it
 	Failed bool
 	Result *answer
 }
@@ -133,11 +134,16 @@ func (c *Console) story(f *store.Found, steps []store.Step) []event {
 		nameSagaStep(s, &e)
 		story = append(story, e)
 	}
-	state, note := stateInWords(f, c.entryOf(f).Saga)
+	now := c.entryOf(f)
+	state, note := now.State, now.Note
 	last := event{When: r.Updated, What: "Attempt " + strconv.Itoa(r.Attempt) + ": " + state, Detail: note, Failed: r.State == store.Failed || r.State == store.Unknown}
 	if r.LastError != "" {
-		last.Detail = r.LastError
+		last.Detail = now.Error
 	}
+	if now.ErrorMeaning != "" && !strings.HasPrefix(last.Detail, now.ErrorMeaning) {
+		last.Detail += ". It means: " + now.ErrorMeaning
+	}
+	last.Next = now.ErrorNext
 	return append(story, last)
 }
 

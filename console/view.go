@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/lasterror"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/encrypted"
 )
@@ -30,6 +31,7 @@ type entry struct {
 	Attempts                                    int
 	Policy                                      string
 	Holder, Error                               string
+	ErrorMeaning, ErrorNext                     string // of the error's code, if it has one
 	Created, Updated, Until, Completed, Expires time.Time
 	Now                                         time.Time `json:"-"` // it differs each time, and a live page compares
 	Answer                                      *answer
@@ -52,7 +54,10 @@ func (c *Console) entryOf(f *store.Found) entry {
 	r := &f.Record
 	e := entry{
 		Key: r.Key, Hash: r.Key.Short(), Link: link(r.Key), Saga: lapsed.IsSaga(r.Key), Fence: r.Fence, Attempts: r.Attempt, Policy: r.Policy.String(),
-		Holder: r.Holder, Error: r.LastError, Created: r.Created, Updated: r.Updated, Until: r.Until, Completed: r.Completed, Expires: r.Expires, Now: f.Now,
+		Holder: r.Holder, Error: lasterror.Shown(r), Created: r.Created, Updated: r.Updated, Until: r.Until, Completed: r.Completed, Expires: r.Expires, Now: f.Now,
+	}
+	if m, ok := lasterror.Of(r); ok {
+		e.ErrorMeaning, e.ErrorNext = m.Happened+" ("+m.Code+")", m.Next
 	}
 	e.Work = e.Key.Operation
 	if e.Saga {

@@ -24,12 +24,13 @@ type response struct {
 	mode        responseMode
 	err         error // in mode refused: the error of each write
 	mark        outcomeMark
-	mustBuffer  bool  // it cannot be stored before the handler returns; see stream
-	heldFlush   bool  // the handler has flushed, and nothing was sent
-	broken      bool  // see Broken
-	ended       error // of the handler's context, when it returned
-	status      int   // zero: the handler has not written its header
-	declared    int64 // Content-Length; -1: none
+	explanation string // see Explain
+	mustBuffer  bool   // it cannot be stored before the handler returns; see stream
+	heldFlush   bool   // the handler has flushed, and nothing was sent
+	broken      bool   // see Broken
+	ended       error  // of the handler's context, when it returned
+	status      int    // zero: the handler has not written its header
+	declared    int64  // Content-Length; -1: none
 	written     int64
 	body        []byte
 	outerHeader http.Header // the header before the handler ran

@@ -2,6 +2,7 @@ package semelhttp_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/semelhttp"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/memstore"
 )
 
 // The handlers of this table end without an answer.
@@ -113,6 +116,31 @@ func TestBroken_NothingSent_AnotherAnswerIsDoubt(t *testing.T) {
 		}
 		if again := site.post("k", "hello"); again.replayed() {
 			t.Errorf("%v: a broken answer was kept", policy)
+		}
+	}
+}
+
+// An explanation is the last error of the record, and nothing that the client gets.
+func TestExplain_NoResult_RecordHasIt(t *testing.T) {
+	for status, state := range map[int]store.State{502: store.Unknown, 429: store.Released, 201: store.Completed} {
+		st := memstore.New(nil)
+		site := newSite(t, setup{store: st, guard: semel.Options{OnDoubt: semel.Park}}, func(w http.ResponseWriter, r *http.Request) {
+			semelhttp.Explain(r, "the cable is cut")
+			w.WriteHeader(status)
+		})
+		first := site.post("k", "hello")
+		want := "the cable is cut"
+		if status == 201 {
+			want = ""
+		}
+		var r store.Record
+		for f, err := range st.List(t.Context(), store.Filter{}) {
+			if r = f.Record; err != nil {
+				t.Fatal(err)
+			}
+		}
+		if r.State != state || r.LastError != want || strings.Contains(fmt.Sprint(first.Header, first.body), "cable") {
+			t.Errorf("%d: %v with the error %q; the client got %+v", status, r.State, r.LastError, first)
 		}
 	}
 }

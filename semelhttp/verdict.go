@@ -27,6 +27,20 @@ func NoEffect(r *http.Request) { setMark(r, markNoEffect) }
 // and duplicates get it. NoEffect says when to call it.
 func Final(r *http.Request) { setMark(r, markFinal) }
 
+// Explain says in one sentence why the answer to r is no result. The record shows it as its
+// last error, instead of the status and the reason of Judge. The client does not get it. If the answer is kept, or r is not protected, Explain does nothing.
+func Explain(r *http.Request, reason string) {
+	w, ok := r.Context().Value(writerKey{}).(*handlerWriter)
+	if !ok {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.response != nil && w.response.mode != refused {
+		w.response.explanation = reason
+	}
+}
+
 func setMark(r *http.Request, m outcomeMark) {
 	w, ok := r.Context().Value(writerKey{}).(*handlerWriter)
 	if !ok {
@@ -74,9 +88,9 @@ func (a *response) verdict() Verdict {
 	short := a.status != 0 && a.declared > int64(len(a.body)) && bodyAllowed(a.status) && a.request.Method != http.MethodHead
 	switch {
 	case a.mark == markNoEffect:
-		return Verdict{Effect: NothingDone, Reason: "the handler says so"}
+		return Verdict{Effect: NothingDone, Reason: "the handler says that nothing was done"}
 	case a.mark == markFinal:
-		return Verdict{Effect: Kept, Reason: "the handler says so", WithoutBody: a.mode == streaming || short}
+		return Verdict{Effect: Kept, Reason: "the handler says that this is the result", WithoutBody: a.mode == streaming || short}
 	}
 	return a.cfg.Judge(Answer{
 		Status: a.status, Header: a.header, Path: a.request.URL.Path, Ended: a.status == 0 && a.request.Context().Err() != nil,
@@ -88,9 +102,13 @@ func (a *response) verdict() Verdict {
 type statusError struct {
 	status int // 0: it wrote none
 	reason string
+	whole  bool // the reason is the whole text: see Explain
 }
 
 func (s statusError) Error() string {
+	if s.whole {
+		return s.reason
+	}
 	if s.status == 0 {
 		return "the handler did not answer: " + s.reason
 	}
@@ -103,13 +121,18 @@ func (a *response) result() (store.Outcome, error) {
 		return store.Outcome{}, a.err
 	}
 	v := a.verdict()
+	why := statusError{status: a.status, reason: v.Reason}
+	if a.explanation != "" {
+		why.reason, why.whole = a.explanation, true
+	}
 	switch v.Effect {
 	case Kept:
 		return a.outcome(v.WithoutBody), nil
 	case NothingDone:
-		return store.Outcome{}, semel.NoEffect(statusError{a.status, v.Reason})
+		return store.Outcome{}, semel.NoEffect(why)
+	case Doubt:
 	}
-	return store.Outcome{}, statusError{a.status, v.Reason}
+	return store.Outcome{}, why
 }
 
 // outcome is the part of the answer that is kept.

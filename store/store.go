@@ -83,4 +83,7 @@ var (
 	ErrCorrupt = errors.New("store: unreadable record")
 	// ErrChanged refuses a change of a record that has changed since it was read.
 	ErrChanged = errors.New("store: record has changed")
+	// ErrNoSchema says that the database has no tables of the store yet. Adapters
+	// return it when they are opened without leave to make them. Call Migrate.
+	ErrNoSchema = errors.New("store: there is no schema yet")
 )

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/semel-go/semel/store"
 )
 
 //go:embed migration/*.sql
@@ -62,13 +64,17 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 	if !s.opt.NoMigrate {
 		return s.migrate(ctx)
 	}
-	return s.onConn(ctx, nil, func(conn *sql.Conn) error {
+	// A file of another program must not be set to WAL mode, so this only reads.
+	return s.onConnWith(ctx, []string{"query_only(1)"}, func(conn *sql.Conn) error {
 		version, err := schema(ctx, conn)
 		if err != nil {
 			return err
 		}
 		latest := len(ups())
-		if version < latest {
+		switch {
+		case version == 0:
+			return fmt.Errorf("%w: %w; call Migrate, or run the scripts of Migrations", ErrSchema, store.ErrNoSchema)
+		case version < latest:
 			return fmt.Errorf("%w: its number is %d, and this version needs %d; call Migrate, or run the scripts of Migrations", ErrSchema, version, latest)
 		}
 		return nil
@@ -78,10 +84,15 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 // onConn runs fn on a new connection with the settings of connections that write
 // and more pragmas.
 func (s *Store) onConn(ctx context.Context, more []string, fn func(conn *sql.Conn) error) error {
+	return s.onConnWith(ctx, append(s.durable(), more...), fn)
+}
+
+// onConnWith runs fn on a new connection with pragmas.
+func (s *Store) onConnWith(ctx context.Context, pragmas []string, fn func(conn *sql.Conn) error) error {
 	if s.closed.Load() {
 		return ErrClosed
 	}
-	db, err := s.pool(1, append(s.durable(), more...)...)
+	db, err := s.pool(1, pragmas...)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package sqlitestore
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 )
 
 // dump is the schema of a file, as SQLite shows it.
@@ -248,5 +250,27 @@ func TestOpen_FileIsNoDatabase_IsRefusedAndUnchanged(t *testing.T) {
 	}
 	if b, err := os.ReadFile(path); err != nil || string(b) != text {
 		t.Errorf("the file was changed, or %v", err)
+	}
+}
+
+// A store that may not make its schema leaves the file of another program as it is.
+func TestOpen_NoMigrateWithoutSchema_FileUnchanged(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "app.db")
+	db, err := sql.Open("sqlite", path)
+	if err == nil {
+		_, err = db.ExecContext(t.Context(), "CREATE TABLE app (a)")
+	}
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), path, &Options{NoMigrate: true}); !errors.Is(err, ErrSchema) || !errors.Is(err, store.ErrNoSchema) {
+		t.Errorf("%v, want ErrSchema and store.ErrNoSchema", err)
+	}
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the file has changed, or %v", err)
 	}
 }

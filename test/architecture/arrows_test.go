@@ -33,7 +33,7 @@ var allowed = map[string][]string{
 	"store/pgstore/internal/...":     {"store", "store/coalesce"},
 	"store/pgstore/internal/notify":  {"store/pgstore/internal/pgwire"},
 	"store/pgstore/internal/table":   {"store", "store/pgstore/internal/pgwire"},
-	"store/pgstore/internal/schema":  {"store/pgstore/internal/pgwire", "store/pgstore/internal/table"},
+	"store/pgstore/internal/schema":  {"store", "store/pgstore/internal/pgwire", "store/pgstore/internal/table"},
 	".":                              {"store", "store/encrypted", "internal/..."},
 	"internal/...":                   {"store", "internal/..."},
 	"driver":                         {"store", ".", "internal/..."},

@@ -26,7 +26,17 @@ var audits = []Mutant{
 	},
 	{
 		Name: "audit: the key is in the clear", Rule: "audit",
-		Dir: "cmd/semel/internal/cli", Func: "(*storeFlag).actOn", Package: "cmd/semel/internal/cli", Run: "TestAudit_EachAct_HasIntentAndResult",
-		Old: "Key: k.Short()", New: "Key: k.Value",
+		Dir: "cmd/semel/internal/audit", Func: "RecordOf", Package: "cmd/semel/internal/cli", Run: "TestAudit_EachAct_HasIntentAndResult",
+		Old: "r.KeyHash = k.Short()", New: "r.KeyHash = k.Value",
+	},
+	{
+		Name: "audit: the tenant is in the clear", Rule: "audit",
+		Dir: "cmd/semel/internal/audit", Func: "RecordOf", Package: "cmd/semel/internal/cli", Run: "TestAudit_EachAct_HasIntentAndResult",
+		Old: "r.TenantSHA256 = hex.EncodeToString(sum[:])", New: "_, r.TenantSHA256 = sum, k.Tenant",
+	},
+	{
+		Name: "audit: the text of an error has the tenant in the clear", Rule: "audit",
+		Dir: "cmd/semel/internal/audit", Func: "errorText", Package: "cmd/semel/internal/cli", Run: "TestAudit_EachAct_HasIntentAndResult",
+		Old: "return n.WithoutNames()", New: "return n.Error()",
 	},
 }

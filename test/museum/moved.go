@@ -9,6 +9,11 @@ var moves = []Mutant{
 		Old: "f, ok, err := s.take(ctx, p.Key)", New: "f, ok, err := store.Found{}, false, error(nil)",
 	},
 	{
+		Name: "a store that may not make its schema changes another program's file", Rule: "moved",
+		Dir: "store/sqlitestore", Func: "(*Store).prepareSchema", Package: "store/sqlitestore", Run: "TestOpen_NoMigrateWithoutSchema_FileUnchanged",
+		Old: `s.onConnWith(ctx, []string{"query_only(1)"}, func`, New: "s.onConn(ctx, nil, func",
+	},
+	{
 		Name: "the old store is not asked before a read", Rule: "moved",
 		Dir: moved, Func: "(*movedStore).Get", Package: moved, Run: "TestGet_RecordInOldStore_IsTakenOver",
 		Old: "f, ok, err := s.take(ctx, k)", New: "f, ok, err := store.Found{}, false, error(nil)",

@@ -18,6 +18,16 @@ var observers = []Mutant{
 		Old: "s.doubt = observe.ServerError", New: "s.doubt = observe.None",
 	},
 	{
+		Name: "an observing proxy remembers names in paths", Rule: "observe",
+		Dir: "cmd/semel/internal/observe", Func: "CallerOf", Package: sidecar, Run: "TestObserve_TenantMissing_NamesCallersAndNextStep",
+		Old: "beginning(r.URL.Path)", New: "r.URL.Path",
+	},
+	{
+		Name: "an observing proxy remembers callers without end", Rule: "observe",
+		Dir: "cmd/semel/internal/observe", Func: "callers.add", Package: sidecar, Run: "TestObserve_TenantMissing_NamesCallersAndNextStep",
+		Old: "len(c) >= maxCallers", New: "false",
+	},
+	{
 		Name: "an observing proxy remembers keys without end", Rule: "observe",
 		Dir: "cmd/semel/internal/observe", Func: "(*Memory).Claim", Package: sidecar, Run: "TestObserve_MoreKeysThanBound_ForgetsOlderHalf",
 		Old: "m.newer.keys >= m.half", New: "false",

@@ -4,6 +4,7 @@ package audit
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -22,16 +23,50 @@ import (
 
 // Act is what an operator has asked for. Fields without a meaning for an act are zero.
 type Act struct {
-	Act       string         `json:"act"` // such as "resolve"
-	Operator  string         `json:"operator"`
-	Store     string         `json:"store"` // its URL, without a password
-	Operation string         `json:"operation,omitempty"`
-	Tenant    string         `json:"tenant,omitempty"`
-	Key       string         `json:"key,omitempty"`      // the hash that logs show
-	Fence     uint64         `json:"fence,omitempty"`    // of the record that the operator has seen
-	Position  int64          `json:"position,omitempty"` // of a message of an outbox
-	Reason    string         `json:"reason"`
-	Detail    map[string]any `json:"detail,omitempty"` // such as the verdict
+	Act      string `json:"act"` // such as "resolve"
+	Operator string `json:"operator"`
+	Store    string `json:"store"` // its URL, without a password
+	Record
+	Fence    uint64         `json:"fence,omitempty"`    // of the record that the operator has seen
+	Position int64          `json:"position,omitempty"` // of a message of an outbox
+	Reason   string         `json:"reason"`
+	Detail   map[string]any `json:"detail,omitempty"` // such as the verdict
+}
+
+// Record names the records of an act. It has hashes, so that the trail does not keep the
+// names that a later erasure removes from the store. Make it with RecordOf.
+type Record struct {
+	Operation    string `json:"operation,omitempty"`
+	TenantSHA256 string `json:"tenant_sha256,omitempty"` // empty: all tenants share the key
+	KeyHash      string `json:"key,omitempty"`           // as logs show it; empty: all keys
+}
+
+// RecordOf names a record, or the records of a tenant if k has no key.
+func RecordOf(k store.Key) Record {
+	r := Record{Operation: k.Operation}
+	if k.Tenant != "" {
+		sum := sha256.Sum256([]byte(k.Tenant))
+		r.TenantSHA256 = hex.EncodeToString(sum[:])
+	}
+	if k.Value != "" {
+		r.KeyHash = k.Short()
+	}
+	return r
+}
+
+// Named is an error whose text has the name of a tenant or a key. The trail gets the text
+// of WithoutNames instead.
+type Named interface {
+	error
+	WithoutNames() string
+}
+
+// errorText is the text of an error for the trail.
+func errorText(err error) string {
+	if n, ok := errors.AsType[Named](err); ok {
+		return n.WithoutNames()
+	}
+	return err.Error()
 }
 
 // entry is a line of the file.
@@ -107,7 +142,7 @@ func (t *Trail) Begin(a Act) (end func(err error) error, err error) {
 	return func(err error) error {
 		e.Time, e.Event, e.Result = time.Now().UTC(), "result", Result(err)
 		if err != nil {
-			e.Error = err.Error()
+			e.Error = errorText(err)
 		}
 		if err := t.write(&e); err != nil {
 			return fmt.Errorf("%w: the result of the act, which is %q, is missing there: %w", ErrNotWritten, e.Result, err)

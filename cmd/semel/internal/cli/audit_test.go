@@ -3,7 +3,9 @@ package cli
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -43,6 +45,7 @@ func TestAudit_EachAct_HasIntentAndResult(t *testing.T) {
 		{"reopen", "failed", "done", []string{"inspect", "reopen", "failed", "--tenant", "ann", "--fence", fenceOf(t, st, "failed")}},
 		{"reopen", "done", "not done", []string{"inspect", "reopen", "done", "--tenant", "ann", "--fence", fenceOf(t, st, "done")}},
 		{"saga retry", "", "not done", []string{"saga", "retry", "order", "o1", "--tenant", "ann", "--fence", "1"}},
+		{"reopen", "", "not done", []string{"inspect", "reopen", "k-of-ann", "--tenant", "ann", "--fence", "1"}},
 		{"outbox drop", "", "not done", []string{"outbox", "drop", "4711"}},
 		{"erase", "", "done", []string{"erase", "--tenant", "ann", "--yes"}},
 	}
@@ -58,6 +61,9 @@ func TestAudit_EachAct_HasIntentAndResult(t *testing.T) {
 				l["id"] != intent["id"] || !strings.Contains(l["operator"].(string), "sudo: eve") {
 				t.Errorf("%s: line %v", a.act, l)
 			}
+			if want := tenantHash; a.act != "outbox drop" && l["tenant_sha256"] != want {
+				t.Errorf("%s: the hash of the tenant is %v, want %s", a.act, l["tenant_sha256"], want)
+			}
 			if want := (store.Key{Operation: "http", Tenant: "ann", Value: a.key}).Short(); a.key != "" && l["key"] != want {
 				t.Errorf("%s: the key is %v, want the hash %s", a.act, l["key"], want)
 			}
@@ -66,8 +72,52 @@ func TestAudit_EachAct_HasIntentAndResult(t *testing.T) {
 			t.Errorf("%s: %v, then %v; want the result %q; %+v", a.act, intent, result, a.result, r)
 		}
 	}
+	if text := strings.ReplaceAll(read(t, path), url, ""); regexp.MustCompile(`\bann\b`).MatchString(text) {
+		t.Errorf("the trail has the tenant or the key in the clear:\n%s", text)
+	}
 	if i, err := os.Stat(path); err != nil || i.Mode().Perm() != 0o600 {
 		t.Errorf("the mode of the file is %v, %v", i.Mode(), err)
+	}
+}
+
+// tenantHash is the SHA-256 of "ann".
+const tenantHash = "49915e0d7d4b402e3017d010bc1c0e83cac6c797d6c16e66340fe3268693a6a1"
+
+// An auditor who knows the tenant, and the key, finds their entries by the commands of the
+// page.
+func TestAudit_CommandsOfThePage_FindTenantAndKey(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("sha256sum"); err != nil {
+		t.Skip("sha256sum is missing")
+	}
+	url, st := seed(t)
+	path := filepath.Join(t.TempDir(), "trail")
+	for _, args := range [][]string{
+		{"inspect", "resolve", "parked", "--tenant", "ann", "--fence", fenceOf(t, st, "parked"), "--verdict", "failed"},
+		{"erase", "--tenant", "bob", "--yes"}, {"erase", "--tenant", "ann", "--yes"},
+	} {
+		if r := command(t, append(args, "--store", url, "--reason", "ticket 12", "--audit", path)...); r.code != program.ExitOK {
+			t.Fatalf("%v: %+v", args, r)
+		}
+	}
+	page := read(t, filepath.Join("..", "..", "..", "..", "docs", "data-protection.md"))
+	blocks := regexp.MustCompile("(?s)```sh\n([^`]*sha256sum.*?)```").FindAllStringSubmatch(page, -1)
+	if len(blocks) != 2 {
+		t.Fatalf("the page has %d blocks with sha256sum, want 2", len(blocks))
+	}
+	shell := func(script string) string {
+		script = strings.ReplaceAll(script, "/var/log/semel-audit.jsonl", path)
+		out, err := exec.CommandContext(t.Context(), "sh", "-ec", script).CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v: %s", script, err, out)
+		}
+		return string(out)
+	}
+	if found := shell(blocks[0][1]); strings.Count(found, "\n") != 4 || strings.Count(found, `"act":"erase"`) != 2 || strings.Count(found, `"act":"resolve"`) != 2 {
+		t.Errorf("the command for the tenant found %s", found)
+	}
+	if found := shell(strings.ReplaceAll(blocks[1][1], "k1", "parked")); strings.Count(found, "\n") != 2 || strings.Count(found, `"act":"resolve"`) != 2 {
+		t.Errorf("the command for the key found %s", found)
 	}
 }
 

@@ -21,7 +21,7 @@ type copyCmd struct {
 	To       string `name:"to" placeholder:"URL" required:"" help:"The new store. Its schema is made if it is not there."`
 	ToKeys   string `name:"to-encryption-keys" placeholder:"FILE" help:"The keys that encrypt the new store's records (default: they are not)."`
 	Verify   bool   `name:"verify" help:"Compare the two stores afterwards, and report each difference. With --dry-run: only compare."`
-	DryRun   bool   `name:"dry-run" help:"Say how much there is to copy, and change nothing."`
+	DryRun   bool   `name:"dry-run" help:"Say how much there is to copy, and change nothing. The new store need not exist."`
 	Workers  int    `name:"workers" placeholder:"N" default:"16" help:"How many records are copied at the same time, 1 to 256 (default ${default})."`
 }
 
@@ -76,20 +76,28 @@ func nameOf(k store.Key) string {
 
 // copied is the JSON of a copy.
 type copied struct {
+	TargetAbsent bool `json:"target_absent,omitempty"` // a dry run: the new store does not exist yet
+
 	Copy   *moved.CopyStats   `json:"copy,omitempty"`
 	Verify *moved.VerifyStats `json:"verify,omitempty"`
+
+	dryRun bool
 }
 
 func (c *copyCmd) Run(ctx context.Context, e *env) (err error) {
 	if c.Workers < 1 || c.Workers > 256 {
 		return wrong("--workers", c.Workers, "must be 1 to 256")
 	}
-	from, to, err := c.open(ctx, e)
+	from, to, absent, err := c.open(ctx, e)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, from.Close(), to.Close()) }()
-	var result copied
+	if absent != "" && c.Verify {
+		return fmt.Errorf("%s. So there is nothing to compare; leave out --verify to count what there is to copy", absent)
+	}
+	result := copied{TargetAbsent: absent != "", dryRun: c.DryRun}
+	sayAbsent(e, "copy", absent)
 	messages := &named{out: e.stderr}
 	if !c.DryRun || !c.Verify {
 		stats, err := moved.Copy(ctx, to, from, &moved.CopyOptions{
@@ -113,8 +121,19 @@ func (c *copyCmd) Run(ctx context.Context, e *env) (err error) {
 	return errors.Join(result.write(e), result.left())
 }
 
-// open opens the two stores.
-func (c *copyCmd) open(ctx context.Context, e *env) (from, to storeurl.Handle, err error) {
+// sayAbsent says what a dry run cannot see because its target does not exist yet.
+func sayAbsent(e *env, command, absent string) {
+	switch {
+	case absent == "":
+	case e.json:
+		e.log.Warn(absent, "not_checked", "what is there already, and what is too large for it")
+	default:
+		_, _ = fmt.Fprintf(e.stderr, "semel %s: %s. Not checked: what is there already, and what is too large for it\n", command, absent)
+	}
+}
+
+// open opens the two stores. absent says that the new one does not exist yet, in a dry run.
+func (c *copyCmd) open(ctx context.Context, e *env) (from, to storeurl.Handle, absent string, err error) {
 	var urls [2]storeurl.URL
 	var errs [2]error
 	for i, u := range []struct{ url, flag, keys, keysFlag string }{
@@ -125,22 +144,27 @@ func (c *copyCmd) open(ctx context.Context, e *env) (from, to storeurl.Handle, e
 		}
 	}
 	if err := errors.Join(errs[:]...); err != nil {
-		return nil, nil, err
+		return nil, nil, "", err
 	}
 	if urls[0].Secret() == urls[1].Secret() {
-		return nil, nil, wrong("--to", urls[1], "is the store of --from; give another one")
+		return nil, nil, "", wrong("--to", urls[1], "is the store of --from; give another one")
 	}
 	if from, err = program.OpenExisting(ctx, urls[0], e.log); err != nil {
-		return nil, nil, err
+		return nil, nil, "", err
 	}
-	open := program.OpenStore
-	if c.DryRun {
-		open = program.OpenExisting
+	if to, absent, err = openTarget(ctx, e, urls[1], c.DryRun); err != nil {
+		return nil, nil, "", errors.Join(err, from.Close())
 	}
-	if to, err = open(ctx, urls[1], e.log); err != nil {
-		return nil, nil, errors.Join(err, from.Close())
+	return from, to, absent, nil
+}
+
+// openTarget opens the store of --to, and makes it unless the run only counts.
+func openTarget(ctx context.Context, e *env, u storeurl.URL, dryRun bool) (to storeurl.Handle, absent string, err error) {
+	if dryRun {
+		return program.OpenForDryRun(ctx, u, e.log)
 	}
-	return from, to, nil
+	to, err = program.OpenStore(ctx, u, e.log)
+	return to, "", err
 }
 
 // copyProgress says now and then how far a copy is.
@@ -161,12 +185,20 @@ func copyProgress(e *env) func(moved.CopyStats) {
 	}
 }
 
+// verbOf is how a count of a run is called.
+func verbOf(dryRun bool, done, would string) string {
+	if dryRun {
+		return would
+	}
+	return done
+}
+
 func (r *copied) write(e *env) error {
 	if e.json {
 		return json.NewEncoder(e.stdout).Encode(r)
 	}
 	if s := r.Copy; s != nil {
-		if _, err := fmt.Fprintf(e.stdout, "read %d: copied %d, already there %d, expired %d, in flight and left %d, unreadable %d\n", s.Read, s.Copied, s.There, s.Expired, s.InFlight, s.Unreadable); err != nil {
+		if _, err := fmt.Fprintf(e.stdout, "read %d: %s %d, already there %d, expired %d, in flight and left %d, unreadable %d\n", s.Read, verbOf(r.dryRun, "copied", "would copy"), s.Copied, s.There, s.Expired, s.InFlight, s.Unreadable); err != nil {
 			return err
 		}
 		if s.Tombstones > 0 {

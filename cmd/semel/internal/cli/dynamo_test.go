@@ -24,6 +24,9 @@ func TestCommands_DynamoDB_WorkOnTable(t *testing.T) {
 	if r := command(t, "inspect", "list", "--store", text); r.code != program.ExitFailed || !strings.Contains(r.stderr, "semel migrate") {
 		t.Errorf("without a table: %+v", r)
 	}
+	if r := command(t, "copy", "--from", filled(t, store.Completed), "--to", text, "--dry-run"); r.code != program.ExitOK || !strings.Contains(r.stdout, "would copy 1,") || !strings.Contains(r.stderr, "does not exist yet") {
+		t.Errorf("a dry run without a table: %+v", r)
+	}
 	for range 2 {
 		if r := command(t, "migrate", "--store", text); r.code != program.ExitOK || !strings.Contains(r.stdout, "up to date") {
 			t.Fatalf("migrate: %+v", r)

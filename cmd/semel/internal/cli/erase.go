@@ -33,7 +33,7 @@ type eraseCmd struct {
 func (*eraseCmd) Help() string {
 	return `Deletes the records of a tenant before they expire: their keys, answers, steps, errors and timers. Without --yes it only counts. A later duplicate of an erased request is a new request and runs again. Stop the tenant's requests first, or use --answers-only: duplicates then learn that the request is done, and get no answer. If answers are encrypted, --answers-only needs --encryption-keys; a whole erasure does not.
 
-A request that runs (started, processing), that is in doubt (unknown) or that is unfinished (a saga that has not ended, or a call some of whose steps are done) is left. The command names it by the hash that logs use, says what to do, and exits with 1. It can be stopped and repeated at any time; what is erased is not there any more. Each use with --yes writes one line of JSON to standard error with the operator, the reason and the counts.
+A request that runs (started, processing), that is in doubt (unknown) or that is unfinished (a saga that has not ended, or a call some of whose steps are done) is left. The command names it by the hash that logs use, says what to do, and exits with 1. It can be stopped and repeated at any time; what is erased is not there any more. Each use with --yes writes one line of JSON to standard error with the operator, the reason, the SHA-256 of the tenant and the counts.
 
 --rewrite: SQLite copies the file (VACUUM), and nobody else can write meanwhile. PostgreSQL runs VACUUM FULL on the tables of Semel and on pg_statistic: nobody can use a table meanwhile, and the role must own them and the database, or be a superuser. A transaction that began before the erasure must end first.
 
@@ -118,9 +118,6 @@ func (c *eraseCmd) Run(ctx context.Context, e *env) error {
 			return err
 		}
 		a := c.actOn("erase", k, 0, c.Reason, map[string]any{"answers_only": c.AnswersOnly, "rewrite": c.Rewrite})
-		if c.Key == "" {
-			a.Key = ""
-		}
 		var counts erasedCounts
 		err := e.act(a, func() (err error) {
 			counts, err = c.erase(ctx, e, h, &u, k)
@@ -130,7 +127,7 @@ func (c *eraseCmd) Run(ctx context.Context, e *env) error {
 		if err != nil {
 			result = err.Error()
 		}
-		slog.New(slog.NewJSONHandler(e.stderr, nil)).Info("erase", "operator", operator(e), "operation", a.Operation, "tenant", a.Tenant, "key", a.Key,
+		slog.New(slog.NewJSONHandler(e.stderr, nil)).Info("erase", "operator", operator(e), "operation", a.Operation, "tenant_sha256", a.TenantSHA256, "key", a.KeyHash,
 			"reason", c.Reason, "answers_only", c.AnswersOnly, "erased", counts.Erased, "timers", counts.Timers, "rewritten", counts.Rewritten, "result", result)
 		return err
 	})

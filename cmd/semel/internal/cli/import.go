@@ -14,7 +14,6 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/config"
 	"github.com/semel-go/semel/cmd/semel/internal/importer"
 	"github.com/semel-go/semel/cmd/semel/internal/input"
-	"github.com/semel-go/semel/cmd/semel/internal/program"
 	"github.com/semel-go/semel/cmd/semel/internal/secrets"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/store"
@@ -36,7 +35,7 @@ type importCmd struct {
 	Operation string          `name:"operation" placeholder:"NAME" default:"http" help:"The operation of rows without one (default ${default}, which is semel proxy's)."`
 	Status    int             `name:"status" placeholder:"N" help:"The status of rows without one, 200 to 599 (default: such a row is refused)."`
 	Retention config.Duration `name:"retention" placeholder:"TIME" default:"1d" help:"How long rows without an expiry are kept from now on (default ${default})."`
-	DryRun    bool            `name:"dry-run" help:"Say what would be imported, and change nothing."`
+	DryRun    bool            `name:"dry-run" help:"Say what would be imported, and change nothing. The store need not exist."`
 }
 
 // Help implements kong.HelpProvider.
@@ -68,11 +67,12 @@ func (c *importCmd) Run(ctx context.Context, e *env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeSource()) }()
-	to, err := c.store(ctx, e)
+	to, absent, err := c.store(ctx, e)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
+	sayAbsent(e, "import", absent)
 	messages := &named{out: e.stderr}
 	stats, err := importer.Run(ctx, source, to, &importer.Options{
 		Defaults: importer.Defaults{Operation: c.Operation, Status: c.Status, Retention: time.Duration(c.Retention), HashKeys: secret},
@@ -85,7 +85,7 @@ func (c *importCmd) Run(ctx context.Context, e *env) (err error) {
 		},
 		Progress: importProgress(e),
 	})
-	return errors.Join(err, writeImported(e, &stats), importLeft(&stats))
+	return errors.Join(err, c.write(e, &stats, absent), importLeft(&stats))
 }
 
 // source is the rows of --from.
@@ -144,18 +144,16 @@ func (c *importCmd) rename() (map[string]string, error) {
 	return names, nil
 }
 
-func (c *importCmd) store(ctx context.Context, e *env) (storeurl.Handle, error) {
+// store opens the store of --to. absent says that it does not exist yet, in a dry run.
+func (c *importCmd) store(ctx context.Context, e *env) (to storeurl.Handle, absent string, err error) {
 	u, err := storeurl.Parse(c.To, "--to")
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if u, err = u.Encrypted(c.Keys, "--encryption-keys", false, e.log); err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	if c.DryRun {
-		return program.OpenExisting(ctx, u, e.log)
-	}
-	return program.OpenStore(ctx, u, e.log)
+	return openTarget(ctx, e, u, c.DryRun)
 }
 
 // importProgress says now and then how far an import is.
@@ -176,11 +174,15 @@ func importProgress(e *env) func(importer.Stats) {
 	}
 }
 
-func writeImported(e *env, s *importer.Stats) error {
+func (c *importCmd) write(e *env, s *importer.Stats, absent string) error {
 	if e.json {
-		return json.NewEncoder(e.stdout).Encode(s)
+		return json.NewEncoder(e.stdout).Encode(struct {
+			*importer.Stats
+			TargetAbsent bool `json:"target_absent,omitempty"`
+		}{s, absent != ""})
 	}
-	_, err := fmt.Fprintf(e.stdout, "read %d: imported %d, already there %d, different %d, expired %d, bad %d\n", s.Read, s.Imported, s.There, s.Different, s.Expired, s.Bad)
+	_, err := fmt.Fprintf(e.stdout, "read %d: %s %d, already there %d, different %d, expired %d, bad %d\n",
+		s.Read, verbOf(c.DryRun, "imported", "would import"), s.Imported, s.There, s.Different, s.Expired, s.Bad)
 	return err
 }
 

@@ -4,10 +4,19 @@ package cli
 
 import (
 	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/semel-go/semel/cmd/semel/internal/program"
+	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
 // homeGrown makes a table of keys as a service may have it.
@@ -59,6 +68,66 @@ func TestImport_BadRow_NamedAndExitCode1(t *testing.T) {
 	if r := command(t, "import", "--from", from, "--query", seenQuery+" WHERE id <> ''", "--to", to, "--status", "200"); r.code != 0 || !strings.Contains(r.stdout, "imported 1, already there 1") {
 		t.Errorf("%+v", r)
 	}
+}
+
+// A dry run needs no new store, makes none, and says what it could not see.
+func TestDryRun_NoTarget_CountsAndCreatesNothing(t *testing.T) {
+	t.Parallel()
+	from, rows := filled(t, store.Completed, store.Unknown), homeGrown(t, `('ann', 'k1', 201, 'a'), ('ann', '', 201, 'a')`)
+	server := pgtest.Start(t)
+	for name, to := range map[string]string{
+		"no file":             "sqlite:" + filepath.Join(t.TempDir(), "new.db"),
+		"no folder":           "sqlite:" + filepath.Join(t.TempDir(), "none", "new.db"),
+		"a file of the app":   homeGrown(t, `('ann', 'k1', 201, 'a')`),
+		"PostgreSQL":          server.URL(),
+		"a schema of its own": server.URL() + "&semel-schema=other",
+	} {
+		before := contents(t, to)
+		for _, c := range []struct {
+			args []string
+			code int
+			out  string
+		}{
+			{[]string{"copy", "--from", from}, program.ExitOK, "read 2: would copy 2, already there 0"},
+			{[]string{"import", "--from", rows, "--query", seenQuery}, program.ExitFailed, "read 2: would import 1, already there 0, different 0, expired 0, bad 1"},
+		} {
+			r := command(t, append(c.args, "--to", to, "--dry-run")...)
+			if r.code != c.code || !strings.Contains(r.stdout, c.out) || !strings.Contains(r.stderr, "does not exist yet; semel migrate --store") || strings.Contains(r.stderr, "mkdir") != (name == "no folder") {
+				t.Errorf("%s: %v: %+v", name, c.args, r)
+			}
+			if r := command(t, append(c.args, "--to", to, "--dry-run", "--json")...); r.code != c.code || !strings.Contains(r.stdout, `"target_absent":true`) {
+				t.Errorf("%s: %v: %+v", name, c.args, r)
+			}
+		}
+		r := command(t, "copy", "--from", from, "--to", to, "--dry-run", "--verify")
+		if r.code != program.ExitFailed || !strings.Contains(r.stderr, "nothing to compare") {
+			t.Errorf("%s: verify: %+v", name, r)
+		}
+		if after := contents(t, to); after != before {
+			t.Errorf("%s: the target was changed from %.40q to %.40q", name, before, after)
+		}
+	}
+}
+
+// contents are the bytes of a SQLite file, or whether PostgreSQL has a store.
+func contents(t *testing.T, to string) string {
+	t.Helper()
+	u, err := storeurl.Parse(to, "--to")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if path, ok := u.File(); ok {
+		b, err := os.ReadFile(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	st, err := u.OpenExisting(t.Context())
+	if err == nil {
+		_ = st.Close()
+	}
+	return fmt.Sprint("absent: ", errors.Is(err, store.ErrNoSchema))
 }
 
 func TestImport_WrongOptions_ExitCode2(t *testing.T) {

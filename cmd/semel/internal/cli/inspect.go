@@ -127,7 +127,7 @@ func (e *env) openTrail() (*audit.Trail, error) {
 // actOn is an act about the record of a key.
 func (c *storeFlag) actOn(name string, k store.Key, fence uint64, reason string, detail map[string]any) audit.Act {
 	return audit.Act{
-		Act: name, Store: storeName(c.Store), Operation: k.Operation, Tenant: k.Tenant, Key: k.Short(), Fence: fence, Reason: reason, Detail: detail,
+		Act: name, Store: storeName(c.Store), Record: audit.RecordOf(k), Fence: fence, Reason: reason, Detail: detail,
 	}
 }
 
@@ -135,7 +135,7 @@ func (c *storeFlag) actOn(name string, k store.Key, fence uint64, reason string,
 func consoleAct(a *console.Act, st string) audit.Act {
 	entry := audit.Act{Act: "console: " + a.Verb, Operator: a.Operator, Store: storeName(st), Position: a.Position, Reason: a.Reason}
 	if a.Position == 0 {
-		entry.Operation, entry.Tenant, entry.Key, entry.Fence = a.Key.Operation, a.Key.Tenant, a.Key.Short(), a.Fence
+		entry.Record, entry.Fence = audit.RecordOf(a.Key), a.Fence
 	}
 	if a.Step != "" {
 		entry.Detail = map[string]any{"step": a.Step}

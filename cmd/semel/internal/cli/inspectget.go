@@ -80,6 +80,20 @@ func (e noRecordError) Error() string { return string(e) }
 // Unwrap says that nothing can have been changed.
 func (noRecordError) Unwrap() error { return store.ErrNotFound }
 
+// WithoutNames implements audit.Named.
+func (noRecordError) WithoutNames() string { return "there is no record with this key" }
+
+// ambiguousError is the hash of several keys, and lists them.
+type ambiguousError string
+
+func (e ambiguousError) Error() string { return string(e) }
+
+// Unwrap says that nothing can have been changed.
+func (ambiguousError) Unwrap() error { return errRefused }
+
+// WithoutNames implements audit.Named.
+func (ambiguousError) WithoutNames() string { return "several keys have this hash" }
+
 const (
 	shortDigits  = 8  // of the hash that logs show instead of a key
 	hashedDigits = 64 // of a tenant or key that is stored as a hash
@@ -120,7 +134,7 @@ func lookByHash(ctx context.Context, h store.Store, k store.Key) (store.Found, e
 		key := found[i].Record.Key
 		names = append(names, fmt.Sprintf("%s --operation %s --tenant %q", key.Value, key.Operation, key.Tenant))
 	}
-	return store.Found{}, fmt.Errorf("several keys have the hash %s; name one of them: %s", k.Value, strings.Join(names, ", "))
+	return store.Found{}, ambiguousError(fmt.Sprintf("several keys have the hash %s; name one of them: %s", k.Value, strings.Join(names, ", ")))
 }
 
 // stepView is a recorded step of a call as operators see it.

@@ -172,7 +172,7 @@ func (c *inspectListCmd) table(e *env) (show func(*store.Found) error, flush fun
 		}
 		v := viewOf(f, false)
 		return row(t, v.state(), v.Operation, v.Tenant, v.Key, fmt.Sprint(v.Fence), fmt.Sprint(v.Attempts),
-			f.Now.Sub(v.Updated).Truncate(time.Second).String()+" ago", short(v.LastError))
+			f.Now.Sub(v.Updated).Truncate(time.Second).String()+" ago", short(v.shownError))
 	}, t.Flush
 }
 

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/semel-go/semel/cmd/semel/internal/program"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/sqlitestore"
 )
 
 // slowLister takes a time to find that there are no records.
@@ -43,5 +46,48 @@ func TestInspectList_NothingParked_HintsAtSweep(t *testing.T) {
 		if r.code != program.ExitOK || strings.Contains(r.stderr, "semel sweep --once --store "+url+"\n") != want {
 			t.Errorf("%s: %+v", state, r)
 		}
+	}
+}
+
+// A code is shown in words, with what to do about it.
+func TestInspect_CodeOfLastError_ShownInWords(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "semel.db")
+	st, err := sqlitestore.Open(t.Context(), path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	p := store.Proposal{Key: store.Key{Operation: "http", Value: "k"}, State: store.Processing, Owner: store.Owner{1}, Attempt: 1, Lease: time.Hour}
+	f, err := st.Claim(t.Context(), p)
+	if err == nil {
+		err = st.Settle(t.Context(), f.Record.Lease(), store.Settlement{State: store.Unknown, Attempt: 1, Error: "upstream_lost"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	const meaning = "the request was sent to the service, and no whole answer came"
+	if r := command(t, "inspect", "list", "--store", "sqlite:"+path); !strings.Contains(r.stdout, meaning[:50]) {
+		t.Errorf("%+v", r)
+	}
+	if r := command(t, "inspect", "get", "k", "--store", "sqlite:"+path); !strings.Contains(r.stdout, meaning+" (upstream_lost)") || !strings.Contains(r.stdout, "what to do:") || strings.Contains(r.stdout, "it means:") {
+		t.Errorf("%+v", r)
+	}
+	var got struct {
+		Text    string `json:"last_error"`
+		Code    string `json:"last_error_code"`
+		Meaning string `json:"last_error_meaning"`
+		Next    string `json:"last_error_next"`
+	}
+	r := command(t, "inspect", "get", "k", "--store", "sqlite:"+path, "--json")
+	if err := json.Unmarshal([]byte(r.stdout), &got); err != nil || got.Text != "upstream_lost" || got.Code != got.Text || got.Meaning != meaning || got.Next == "" {
+		t.Errorf("%+v, %v; %+v", got, err, r)
+	}
+	url, st2 := seed(t)
+	if r := command(t, "inspect", "resolve", "parked", "--tenant", "ann", "--store", url, "--fence", fenceOf(t, st2, "parked"), "--verdict", "failed", "--reason", "r"); r.code != 0 {
+		t.Fatalf("%+v", r)
+	}
+	if r := command(t, "inspect", "get", "parked", "--tenant", "ann", "--store", url); !strings.Contains(r.stdout, "an operator has found that it failed (resolved_failed)") {
+		t.Errorf("%+v", r)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/lasterror"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/encrypted"
 )
@@ -43,12 +44,17 @@ type view struct {
 	Completed time.Time    `json:"completed,omitzero"`
 	Expires   time.Time    `json:"expires,omitzero"`
 	LastError string       `json:"last_error,omitempty"`
-	Answer    *answer      `json:"answer,omitempty"`
+	// The code of the last error, or of the kept failure, and its explanation.
+	ErrorCode    string  `json:"last_error_code,omitempty"`
+	ErrorMeaning string  `json:"last_error_meaning,omitempty"`
+	ErrorNext    string  `json:"last_error_next,omitempty"`
+	Answer       *answer `json:"answer,omitempty"`
 	// The earliest first; the record keeps the last eight.
 	FormerOwners []formerOwnerView `json:"former_owners,omitempty"`
 	Steps        []stepView        `json:"steps,omitempty"` // recorded, in their order
 
-	next []string // what an operator can do; not in the JSON
+	shownError string   // the last error in words; not in the JSON
+	next       []string // what an operator can do; not in the JSON
 }
 
 // answer is what is kept of an answer.
@@ -68,7 +74,10 @@ func viewOf(f *store.Found, showBody bool) view {
 	v := view{
 		Operation: r.Key.Operation, Tenant: r.Key.Tenant, Key: r.Key.Value, State: r.State, Lapsed: r.Lapsed(f.Now), Expired: r.Expired(f.Now),
 		OnDoubt: r.Policy, Fence: r.Fence, Attempts: r.Attempt, Holder: r.Holder, Created: r.Created, Updated: r.Updated, Until: r.Until,
-		Completed: r.Completed, Expires: r.Expires, LastError: r.LastError,
+		Completed: r.Completed, Expires: r.Expires, LastError: r.LastError, shownError: lasterror.Shown(r),
+	}
+	if m, ok := lasterror.Of(r); ok {
+		v.ErrorCode, v.ErrorMeaning, v.ErrorNext = m.Code, m.Happened, m.Next
 	}
 	for i := range r.FormerOwners {
 		o := &r.FormerOwners[i]
@@ -130,7 +139,11 @@ func (v *view) print(w io.Writer) error {
 	at("until", v.Until)
 	at("completed", v.Completed)
 	at("expires", v.Expires)
-	line("last error", v.LastError)
+	line("last error", v.shownError)
+	if v.ErrorMeaning != "" && !strings.HasPrefix(v.shownError, v.ErrorMeaning) {
+		line("it means", v.ErrorMeaning+" ("+v.ErrorCode+")")
+	}
+	line("what to do", v.ErrorNext)
 	for i := range v.FormerOwners {
 		line("former owner", &v.FormerOwners[i])
 	}

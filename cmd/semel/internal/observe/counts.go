@@ -60,6 +60,7 @@ type Counts struct {
 	mu      sync.Mutex
 	results map[cell[Result]]uint64
 	doubts  map[cell[Doubt]]uint64
+	callers map[cell[Result]]callers
 }
 
 type cell[K ~string] struct {
@@ -69,14 +70,21 @@ type cell[K ~string] struct {
 
 // NewCounts makes the counts of a proxy. m holds its keys.
 func NewCounts(m *Memory) *Counts {
-	return &Counts{memory: m, since: time.Now(), results: map[cell[Result]]uint64{}, doubts: map[cell[Doubt]]uint64{}}
+	return &Counts{memory: m, since: time.Now(), results: map[cell[Result]]uint64{}, doubts: map[cell[Doubt]]uint64{}, callers: map[cell[Result]]callers{}}
 }
 
 // Add counts a request.
-func (c *Counts) Add(rule Rule, r Result, d Doubt) {
+func (c *Counts) Add(rule Rule, r Result, d Doubt, from Caller) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.results[cell[Result]{rule, r}]++
+	at := cell[Result]{rule, r}
+	c.results[at]++
+	if r.namesCallers() {
+		if c.callers[at] == nil {
+			c.callers[at] = callers{}
+		}
+		c.callers[at].add(from)
+	}
 	if d != None {
 		c.doubts[cell[Doubt]{rule, d}]++
 	}
@@ -91,18 +99,27 @@ func (c *Counts) Report() *Report {
 	byRule := map[Rule]*RuleReport{}
 	of := func(r Rule) *RuleReport {
 		if byRule[r] == nil {
-			byRule[r] = &RuleReport{Operation: r.Operation, Rule: r.Match, Results: map[Result]uint64{}, Doubt: map[Doubt]uint64{}}
+			byRule[r] = &RuleReport{
+				Operation: r.Operation, Rule: r.Match, Results: map[Result]uint64{}, Doubt: map[Doubt]uint64{},
+				Callers: map[Result][]CallerCount{}, NextSteps: map[string]string{},
+			}
 		}
 		return byRule[r]
 	}
 	for at, n := range c.results {
 		r := of(at.rule)
 		r.Results[at.kind] = n
+		r.NextSteps[string(at.kind)] = nextStep(at.kind)
 		r.Requests += n
 		rep.Requests += n
 	}
 	for at, n := range c.doubts {
-		of(at.rule).Doubt[at.kind] = n
+		r := of(at.rule)
+		r.Doubt[at.kind] = n
+		r.NextSteps[string(at.kind)] = doubtSteps[at.kind]
+	}
+	for at, from := range c.callers {
+		of(at.rule).Callers[at.kind] = from.list()
 	}
 	for _, r := range byRule {
 		rep.Rules = append(rep.Rules, r)

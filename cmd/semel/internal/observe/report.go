@@ -28,6 +28,11 @@ type RuleReport struct {
 	Requests  uint64            `json:"requests"`
 	Results   map[Result]uint64 `json:"results"`
 	Doubt     map[Doubt]uint64  `json:"doubt"`
+	// Callers are where the requests came from whose clients have something to change,
+	// the most frequent first.
+	Callers map[Result][]CallerCount `json:"callers,omitempty"`
+	// NextSteps say what to do, by the names in Results and Doubt.
+	NextSteps map[string]string `json:"next_steps"`
 }
 
 // resultLines are the results in the order of the table, in words.
@@ -43,6 +48,7 @@ var resultLines = []struct {
 	{Mismatch, "the same key with another request: answered 422"},
 	{KeyMissing, "no key, although one is required: answered 400"},
 	{KeyMalformed, "a malformed key: answered 400"},
+	{Refused("tenant_missing"), "nobody knows whose request it is (tenant_missing): answered 401"},
 	{Unkeyed, "no key: sent to the service, unprotected"},
 	{Passed, "of no protected method: sent to the service"},
 	{Unobserved, "ended before they could be compared"},
@@ -83,14 +89,29 @@ func (r *RuleReport) write(b *strings.Builder) {
 			fmt.Fprintf(b, "%10d  %s\n", n, text)
 		}
 	}
+	next := func(name string) {
+		if step := r.NextSteps[name]; step != "" && step != "nothing" {
+			fmt.Fprintf(b, "            next: %s\n", step)
+		}
+	}
+	result := func(result Result, text string) {
+		if r.Results[result] == 0 {
+			return
+		}
+		line(r.Results[result], text)
+		for _, c := range r.Callers[result] {
+			fmt.Fprintf(b, "            %d  %s\n", c.Count, strings.TrimSpace(c.Request+"  "+c.UserAgent))
+		}
+		next(string(result))
+	}
 	listed := map[Result]bool{}
 	for _, l := range resultLines {
 		listed[l.result] = true
-		line(r.Results[l.result], l.text)
+		result(l.result, l.text)
 	}
-	for _, result := range slices.Sorted(maps.Keys(r.Results)) {
-		if !listed[result] {
-			line(r.Results[result], "refused: "+strings.TrimPrefix(string(result), refusedPrefix))
+	for _, other := range slices.Sorted(maps.Keys(r.Results)) {
+		if !listed[other] {
+			result(other, "refused: "+strings.TrimPrefix(string(other), refusedPrefix))
 		}
 	}
 	if len(r.Doubt) == 0 {
@@ -98,7 +119,9 @@ func (r *RuleReport) write(b *strings.Builder) {
 	}
 	b.WriteString("  of the requests that are sent to the service, in doubt:\n")
 	for _, l := range doubtLines {
-		line(r.Doubt[l.doubt], l.text)
+		if line(r.Doubt[l.doubt], l.text); r.Doubt[l.doubt] > 0 {
+			next(string(l.doubt))
+		}
 	}
 }
 

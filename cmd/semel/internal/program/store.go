@@ -32,6 +32,25 @@ func OpenExisting(ctx context.Context, u storeurl.URL, log *slog.Logger) (storeu
 	return open(ctx, u, u.OpenExisting, log)
 }
 
+// OpenForDryRun opens the store of --to for a run that only counts, as it is. If it does
+// not exist yet, nothing is made, the store is an empty one in this process, and absent
+// says so, with the command that makes it.
+func OpenForDryRun(ctx context.Context, u storeurl.URL, log *slog.Logger) (st storeurl.Handle, absent string, err error) {
+	st, err = open(ctx, u, func(ctx context.Context) (storeurl.Handle, error) {
+		h, isAbsent, err := u.OpenForDryRun(ctx)
+		if isAbsent {
+			absent = fmt.Sprintf("%s: %s does not exist yet; semel migrate --store '%s' makes it", u.Where(), u, u)
+			if path, ok := u.File(); ok {
+				if _, serr := os.Stat(filepath.Dir(path)); errors.Is(serr, fs.ErrNotExist) {
+					absent += ", after mkdir -p " + filepath.Dir(path)
+				}
+			}
+		}
+		return h, err
+	}, log)
+	return st, absent, err
+}
+
 func open(ctx context.Context, u storeurl.URL, how func(context.Context) (storeurl.Handle, error), log *slog.Logger) (storeurl.Handle, error) {
 	late := time.AfterFunc(openTime, func() { log.Warn("the store has not answered yet", "store", u.String()) })
 	defer late.Stop()

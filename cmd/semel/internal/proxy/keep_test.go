@@ -4,6 +4,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/semel-go/semel/internal/lasterror"
+	"github.com/semel-go/semel/store"
 )
 
 // keep-5xx keeps only answers of the upstream. The proxy's own 502 and 504 say
@@ -33,6 +36,34 @@ func TestKeep5xx_NoAnswer_StaysInDoubt(t *testing.T) {
 			case policy == "park" && (n != 1 || !strings.Contains(r.body, "outcome_unknown")):
 				t.Errorf("%s, %s: the service was asked %d times: %+v", name, policy, n, r)
 			}
+		}
+	}
+}
+
+// The record says in words why there was no answer.
+func TestRecord_NoAnswer_LastErrorSaysWhy(t *testing.T) {
+	stop := make(chan struct{})
+	defer close(stop)
+	for code, c := range map[string]struct {
+		answer http.HandlerFunc
+		state  store.State
+	}{
+		"upstream_lost":        {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, store.Unknown},
+		"upstream_timeout":     {func(http.ResponseWriter, *http.Request) { <-stop }, store.Unknown},
+		"upstream_unreachable": {nil, store.Released},
+	} {
+		doc := "scope: single\nupstream-timeout: 300ms\non-doubt: park\n"
+		var s *stage
+		if c.answer == nil {
+			s = playAt(t, "http://127.0.0.1:1", doc)
+		} else {
+			s = play(t, c.answer, doc)
+		}
+		s.pay("k")
+		f, err := s.store.Get(t.Context(), store.Key{Operation: "http", Value: "k"})
+		m, _ := lasterror.ByCode(code)
+		if got, ok := lasterror.Of(&f.Record); err != nil || f.Record.State != c.state || !ok || got != m || !strings.HasPrefix(f.Record.LastError, m.Happened) {
+			t.Errorf("%s: %v with the error %q, %v", code, f.Record.State, f.Record.LastError, err)
 		}
 	}
 }

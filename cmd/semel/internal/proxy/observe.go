@@ -81,7 +81,7 @@ func (o *observer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer end()
 	d.ignoreUpgrade(r.Header)
 	if p := d.unforwardable(r); p != nil {
-		o.counts.Add(observe.Rule{}, observe.Refused(p.Code), observe.None)
+		o.counts.Add(observe.Rule{}, observe.Refused(p.Code), observe.None, observe.CallerOf(r))
 		d.refuse(w, r, *p)
 		return
 	}
@@ -89,9 +89,9 @@ func (o *observer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rule := observe.Rule{Operation: to.rule.Operation, Match: to.rule.Match}
 	switch p := d.problemOf(r); {
 	case p != nil:
-		o.counts.Add(observe.Rule{}, observe.Refused(p.Code), observe.None)
+		o.counts.Add(observe.Rule{}, observe.Refused(p.Code), observe.None, observe.CallerOf(r))
 	case to.passThrough || !to.protects(r):
-		o.counts.Add(rule, observe.Passed, observe.None)
+		o.counts.Add(rule, observe.Passed, observe.None, observe.Caller{})
 	default:
 		o.forward(w, r, to, rule)
 		return
@@ -130,6 +130,7 @@ func (o *observer) forward(w http.ResponseWriter, r *http.Request, to *route, ru
 // play sends the twin through the router, and counts the result.
 func (o *observer) play(s *observation, twin *http.Request, rule observe.Rule) {
 	defer close(s.ended)
+	from := observe.CallerOf(twin)
 	defer func() {
 		if p := recover(); p != nil {
 			o.log.Error("a request could not be observed", "panic", p)
@@ -139,7 +140,7 @@ func (o *observer) play(s *observation, twin *http.Request, rule observe.Rule) {
 		if s.feed != nil {
 			_ = twinBody{s.feed}.Close() // it only ends the copying
 		}
-		o.counts.Add(rule, s.result(), s.doubt)
+		o.counts.Add(rule, s.result(), s.doubt, from)
 	}()
 	o.router.ServeHTTP(&blankWriter{header: http.Header{}}, twin)
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,6 +114,42 @@ func TestObserve_MoreKeysThanBound_ForgetsOlderHalf(t *testing.T) {
 	var b strings.Builder
 	if err := r.WriteText(&b); err != nil || !strings.Contains(b.String(), "2 keys were forgotten") || !strings.Contains(b.String(), "6  first calls") {
 		t.Errorf("%v\n%s", err, b.String())
+	}
+}
+
+// The report says which clients send no tenant, without their addresses or names, and the
+// next step.
+func TestObserve_TenantMissing_NamesCallersAndNextStep(t *testing.T) {
+	a := &actor{}
+	s := play(t, a.ServeHTTP, "observe: true\n"+observedRules)
+	send := func(path, agent string) {
+		s.send("POST", path, "a", append(step{key: "k", answer: "201"}.headers(), "User-Agent", agent)...)
+	}
+	for range 2 {
+		send("/api/v1/payments/ann.smith@example.org", "okhttp/4.12.0 (ann's phone; 192.0.2.7)")
+	}
+	for n := range 30 {
+		send("/"+strings.Repeat("a", n%26+1), "curl/8.5.0")
+	}
+	s.proxy.Close()
+	r := s.proxy.Observed().Rules[0]
+	missing := observe.Refused("tenant_missing")
+	list := r.Callers[missing]
+	if r.Results[missing] != 32 || len(list) != 21 || list[0].Request != "other requests" ||
+		list[1].Count != 2 || !slices.Contains(list, observe.CallerCount{Caller: observe.Caller{Request: "POST /api/v1/payments/…", UserAgent: "okhttp/4.12.0"}, Count: 2}) {
+		t.Errorf("%d requests of %+v", r.Results[missing], list)
+	}
+	var b strings.Builder
+	if err := s.proxy.Observed().WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"32  nobody knows whose request it is (tenant_missing)", "2  POST /api/v1/payments/…  okhttp/4.12.0", "next: say whose request it is: --scope header:NAME", "--scope jwt:CLAIM", "--scope single"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the report does not say %q:\n%s", want, b.String())
+		}
+	}
+	if strings.Contains(b.String(), "smith") || strings.Contains(b.String(), "192.0.2.7") {
+		t.Errorf("the report has personal data:\n%s", b.String())
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/dynamostore"
 	"github.com/semel-go/semel/store/encrypted"
 	"github.com/semel-go/semel/store/memstore"
 	"github.com/semel-go/semel/store/pgstore"
@@ -97,6 +98,9 @@ func (u URL) Secret() string {
 // File returns the path of the file, if the records are in one.
 func (u URL) File() (path string, ok bool) { return u.text, u.kind == inSQLite }
 
+// Where is the option that names the store.
+func (u URL) Where() string { return u.where }
+
 // Memory reports whether the records live in this process only.
 func (u URL) Memory() bool { return u.kind == inMemory }
 
@@ -178,7 +182,7 @@ func (u URL) openExisting(ctx context.Context) (Handle, error) {
 	}
 	switch _, err := os.Stat(u.text); {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%s: %q: there is no such file; give the path that semel proxy was started with, or make it by semel migrate --store %s", u.where, u.text, u)
+		return nil, fmt.Errorf("%s: %q: %w", u.where, u.text, noFile{u})
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", u.where, err)
 	}
@@ -187,6 +191,28 @@ func (u URL) openExisting(ctx context.Context) (Handle, error) {
 		return nil, u.unfit(err)
 	}
 	return s, nil
+}
+
+// noFile is the error of a SQLite file that does not exist. It is a store.ErrNoSchema.
+type noFile struct{ u URL }
+
+// Error says what to do about it.
+func (e noFile) Error() string {
+	return "there is no such file; give the path that semel proxy was started with, or make it by semel migrate --store " + e.u.String()
+}
+
+// Unwrap finds the error that all stores share.
+func (noFile) Unwrap() error { return store.ErrNoSchema }
+
+// OpenForDryRun opens a store that is there, as it is. If it does not exist yet, absent is
+// true, nothing is made, and the store is an empty one in this process.
+func (u URL) OpenForDryRun(ctx context.Context) (h Handle, absent bool, err error) {
+	h, err = u.openExisting(ctx)
+	if errors.Is(err, store.ErrNoSchema) || errors.Is(err, dynamostore.ErrNoTable) {
+		h, absent, err = memory{memstore.New(nil)}, true, nil
+	}
+	h, err = u.encrypt(h, err)
+	return h, absent, err
 }
 
 // unfit adds to an error that the schema does not fit what to do about that.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/cmd/semel/internal/problem"
+	"github.com/semel-go/semel/internal/lasterror"
 	"github.com/semel-go/semel/semelhttp"
 )
 
@@ -91,6 +92,9 @@ func (u *Upstream) onFailure(w http.ResponseWriter, r *http.Request, err error) 
 		p, mark = problem.Unreachable, ResultNoEffect
 	case errors.Is(err, context.DeadlineExceeded):
 		p = problem.UpstreamTimeout
+	}
+	if _, ok := lasterror.ByCode(p.Code); ok {
+		semelhttp.Explain(r, lasterror.Text(p.Code, err))
 	}
 	if o := observedFrom(r.Context()); o != nil {
 		o.Mark, o.Err = mark, err

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
@@ -83,7 +84,10 @@ func (s Schema) Check(ctx context.Context, pool *pgxpool.Pool) error {
 	if err != nil {
 		return err
 	}
-	if latest := len(upScripts()); number < latest {
+	switch latest := len(upScripts()); {
+	case number == 0:
+		return fmt.Errorf("%w: %w; call Migrate, or run the scripts of Migrations", pgwire.ErrSchema, store.ErrNoSchema)
+	case number < latest:
 		return fmt.Errorf("%w: its number is %d, and this version needs %d; call Migrate, or run the scripts of Migrations", pgwire.ErrSchema, number, latest)
 	}
 	return nil

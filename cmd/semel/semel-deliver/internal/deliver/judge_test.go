@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/semel-go/semel/internal/lasterror"
 	"github.com/semel-go/semel/semelhttp"
 )
 
@@ -113,6 +114,15 @@ func TestRetryAfter_SecondsOrDate_WithinLimit(t *testing.T) {
 	for _, value := range []string{"", "soon", "-1", "1.5"} {
 		if _, ok := retryAfter(value); ok {
 			t.Errorf("%q is taken", value)
+		}
+	}
+}
+
+// Operators are told what a code in a record means.
+func TestCodes_OfFailures_AreExplained(t *testing.T) {
+	for _, code := range []string{codeTooLarge, codeInvalid, failureCode(422)} {
+		if m, ok := lasterror.ByCode(code); !ok || m.Next == "" {
+			t.Errorf("%s has no explanation in package lasterror", code)
 		}
 	}
 }

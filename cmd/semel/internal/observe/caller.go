@@ -1,0 +1,141 @@
+package observe
+
+import (
+	"cmp"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Caller says from where requests came, without personal data: no address, no header but
+// the first word of User-Agent, and only the beginning of the path.
+type Caller struct {
+	Request   string `json:"request"`              // such as "POST /v1/payments/…"
+	UserAgent string `json:"user_agent,omitempty"` // such as "okhttp/4.12.0"
+}
+
+// CallerCount is how many requests with one result came from a Caller.
+type CallerCount struct {
+	Caller
+	Count uint64 `json:"count"`
+}
+
+// maxCallers is how many callers of a result are told apart; the rest counts as one.
+const maxCallers = 20
+
+// otherCallers stands for all callers beyond maxCallers.
+var otherCallers = Caller{Request: "other requests"}
+
+var (
+	plainMethod  = regexp.MustCompile(`^[A-Z]{1,12}$`)
+	prefixOfPath = regexp.MustCompile(`^(?:api|rest|v[0-9]{1,2})$`)
+	plainSegment = regexp.MustCompile(`^[a-z][a-z_-]{0,30}$`)
+	product      = regexp.MustCompile(`^[A-Za-z][A-Za-z._-]{0,30}(?:/[0-9][0-9.]{0,15})?$`)
+)
+
+// CallerOf is the caller of a request.
+func CallerOf(r *http.Request) Caller {
+	c := Caller{Request: "other method"}
+	if plainMethod.MatchString(r.Method) {
+		c.Request = r.Method
+	}
+	c.Request += " " + beginning(r.URL.Path)
+	if word, _, _ := strings.Cut(r.UserAgent(), " "); product.MatchString(word) {
+		c.UserAgent = word
+	}
+	return c
+}
+
+// beginning is a path up to its first segment that is no version or the like. The
+// rest may be an ID or a name of a person.
+func beginning(path string) string {
+	var b strings.Builder
+	segments := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	for i, s := range segments {
+		isPrefix := i < 3 && prefixOfPath.MatchString(s)
+		switch {
+		case s == "" && i == 0:
+			return "/"
+		case !isPrefix && !plainSegment.MatchString(s):
+			return b.String() + "/…"
+		}
+		b.WriteString("/" + s)
+		switch {
+		case isPrefix:
+		case i < len(segments)-1:
+			return b.String() + "/…"
+		default:
+			return b.String()
+		}
+	}
+	return b.String()
+}
+
+// namesCallers reports whether the callers of a result have something to change.
+func (r Result) namesCallers() bool {
+	return r == Unkeyed || r == KeyMissing || r == KeyMalformed || r == Mismatch || strings.HasPrefix(string(r), refusedPrefix)
+}
+
+// callers counts the callers of one result.
+type callers map[Caller]uint64
+
+func (c callers) add(from Caller) {
+	if _, known := c[from]; !known && len(c) >= maxCallers {
+		from = otherCallers
+	}
+	c[from]++
+}
+
+// list has the most frequent caller first.
+func (c callers) list() []CallerCount {
+	var list []CallerCount
+	for from, n := range c {
+		list = append(list, CallerCount{from, n})
+	}
+	slices.SortFunc(list, func(a, b CallerCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Request, b.Request), strings.Compare(a.UserAgent, b.UserAgent))
+	})
+	return list
+}
+
+// nextSteps say what to do about a result.
+var nextSteps = map[Result]string{
+	First:        "nothing",
+	Again:        "nothing, if they are few; otherwise look at the answers in doubt, which are not kept",
+	AfterFirst:   "nothing: the proxy prevents the second effect that they have today",
+	DuringFirst:  "have clients repeat a 409 after Retry-After, or set --wait 10s, so that the proxy waits for them",
+	InDoubt:      "somebody must decide, by semel inspect resolve or --reconcile-url; or choose --on-doubt retry, if the service tolerates a repeat",
+	Mismatch:     "have the client make a new key for each new request, and repeat a request with the same bytes: no new time in its body",
+	KeyMissing:   "have the client send Idempotency-Key, make keys of the body by --key-from, or drop --require-key",
+	KeyMalformed: "have the client send one key of 1 to 255 printable ASCII characters, such as a UUID",
+	Unkeyed:      "have the client send Idempotency-Key, or make keys of the body by --key-from; --require-key refuses such requests",
+	Passed:       "nothing; if they change something, add their method to --methods",
+	Unobserved:   "nothing, if they are few; otherwise raise --body-timeout, or see why clients leave",
+
+	Refused("tenant_missing"): "say whose request it is: --scope header:NAME, if a gateway sets a header; --scope jwt:CLAIM, if the client has a bearer token; --scope single, if all callers share their keys. " +
+		"If the scope is right, have these clients log in, or send what the scope names",
+	Refused("body_too_large"):    "raise --max-body, or have the client send less",
+	Refused("payload_malformed"): "have the client send the JSON that --key-from or the comparison of payloads reads",
+	Refused("tenant_limit"):      "raise --tenant-requests and its like, or have the client slow down",
+	Refused("overloaded"):        "raise --max-requests and its like, or add replicas",
+	Refused("upgrade_refused"):   "have the client send no key with a WebSocket, or set --upgrades",
+}
+
+// doubtSteps say what to do about a kind of doubt.
+var doubtSteps = map[Doubt]string{
+	ServerError: "choose --on-doubt; if a status says that nothing was done, name it in --no-effect-statuses, and if it is a result, in --final-statuses",
+	Silence:     "choose --on-doubt; if the service needs longer, raise --upstream-timeout",
+	ClientLeft:  "nothing: the proxy goes on without the client, and keeps the answer",
+}
+
+// errorsPage explains all codes.
+const errorsPage = "https://github.com/semel-go/semel/blob/main/docs/reference/errors.md#"
+
+// nextStep says what to do about a result.
+func nextStep(r Result) string {
+	if step, ok := nextSteps[r]; ok {
+		return step
+	}
+	return "see " + errorsPage + strings.TrimPrefix(string(r), refusedPrefix)
+}

@@ -1,0 +1,68 @@
+package observe
+
+import (
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestCallerOf_PathAndAgent_WithoutPersonalData(t *testing.T) {
+	for path, want := range map[string]string{
+		"/": "POST /", "/payments": "POST /payments", "/payments/": "POST /payments/…", "/payments/4711": "POST /payments/…",
+		"/api/v2/order-items/ann/x": "POST /api/v2/order-items/…", "/api": "POST /api", "/4711": "POST /…", "/ann@example.org/pay": "POST /…",
+		"/v1/v1/v1/v1": "POST /v1/v1/v1/…", "/Anna": "POST /…", "//x": "POST /",
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "http://h/", nil)
+		r.URL.Path = path
+		if got := CallerOf(r).Request; got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+	for agent, want := range map[string]string{
+		"curl/8.5.0": "curl/8.5.0", "Mozilla/5.0 (X11; Linux)": "Mozilla/5.0", "": "", "ann@example.org": "", "Go-http-client/2.0": "Go-http-client/2.0",
+		"okhttp/4.12.0-user-4711": "", "x\x1b[2J": "",
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), "odd-method", "http://h/pay", nil)
+		r.Header.Set("User-Agent", agent)
+		if got := CallerOf(r); got.UserAgent != want || got.Request != "other method /pay" {
+			t.Errorf("%q: %+v, want %q", agent, got, want)
+		}
+	}
+}
+
+// Each result and each kind of doubt has a next step, whose flags exist.
+func TestNextSteps_EachClass_NamesFlagsOfProxy(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/reference/proxy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var steps []string
+	for _, l := range resultLines {
+		if nextSteps[l.result] == "" {
+			t.Errorf("%s has no next step", l.result)
+		}
+	}
+	for _, l := range doubtLines {
+		if doubtSteps[l.doubt] == "" {
+			t.Errorf("%s has no next step", l.doubt)
+		}
+		steps = append(steps, doubtSteps[l.doubt])
+	}
+	for _, step := range nextSteps {
+		steps = append(steps, step)
+	}
+	flags := regexp.MustCompile(`--[a-z0-9-]+`).FindAllString(strings.Join(steps, " "), -1)
+	for _, flag := range flags {
+		if !regexp.MustCompile(flag + `\b[^-]`).Match(page) {
+			t.Errorf("semel proxy has no %s", flag)
+		}
+	}
+	if len(flags) < 15 {
+		t.Errorf("only %v were found", flags)
+	}
+	if step := nextStep(Refused("bad_path")); !strings.HasSuffix(step, "errors.md#bad_path") {
+		t.Errorf("a refusal without a step of its own: %q", step)
+	}
+}

@@ -1,0 +1,106 @@
+// Package lasterror explains the codes in records, and names the operator's next step for
+// each. A code is in the last error of a record that semel proxy has written,
+// or it is the code of a kept failure.
+package lasterror
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/store"
+)
+
+// Meaning explains a code.
+type Meaning struct {
+	Code     string // if it ends with *, the beginning of many codes
+	Happened string // in one sentence, without a full stop
+	Next     string // what an operator does about it
+}
+
+// The codes of semel proxy.
+const (
+	UpstreamLost        = "upstream_lost"
+	UpstreamTimeout     = "upstream_timeout"
+	UpstreamUnreachable = "upstream_unreachable"
+)
+
+const (
+	askService   = "look in the service, or in its log, whether the request took effect. Under park decide by semel inspect resolve; under retry the next repeat is sent again"
+	mendAndAgain = "mend the cause, and let the next call run by semel inspect reopen"
+)
+
+// Table explains each code that a program of this repository stores in a record. The page
+// docs/reference/errors.md has the same rows.
+var Table = []Meaning{
+	{UpstreamLost, "the request was sent to the service, and no whole answer came", askService},
+	{UpstreamTimeout, "the request was sent to the service, and no answer came in time", askService + ". If the service needs longer, raise --upstream-timeout"},
+	{UpstreamUnreachable, "the service could not be reached, so nothing was sent", "start the service, or correct --upstream; the next repeat is sent"},
+	{lapsed.CodeExhausted, "the function has failed as often as is allowed", mendAndAgain},
+	{"failure_not_kept", "it failed for good, and the failure was too large to keep", "look at the log of the service; return a shorter message"},
+	{"resolved_failed", "an operator has found that it failed", "nothing: it is the answer. Against a wrong verdict: semel inspect reopen"},
+	{"deadline_exceeded", "the deadline of the saga has passed, and its steps are undone", "nothing, or start a new saga"},
+	{"event_missing", "an event for which the saga waited did not come in time, and its steps are undone", "find out why the sender was silent; start a new saga"},
+	{"turned_back_by_operator", "an operator has turned the saga back, and its steps are undone", "nothing, or start a new saga"},
+	{"http_*", "the service has refused the message with the status in the code", "correct the message or the service; then redrive the dead letter"},
+	{"body_too_large", "the message is larger than --max-body, and was not sent", "raise --max-body, and redrive the dead letter"},
+	{"event_invalid", "the message is no valid CloudEvent, and was not sent", "correct its producer"},
+	{"grpc.*", "the method has answered with the gRPC code in the name", "nothing: duplicates get the same answer. Against a wrong one: semel inspect reopen"},
+	{"connect.*", "the method has answered with the Connect code in the name", "nothing: duplicates get the same answer. Against a wrong one: semel inspect reopen"},
+}
+
+// ByCode explains a code.
+func ByCode(code string) (Meaning, bool) {
+	for _, m := range Table {
+		if start, many := strings.CutSuffix(m.Code, "*"); m.Code == code || many && strings.HasPrefix(code, start) {
+			m.Code = code
+			return m, true
+		}
+	}
+	return Meaning{}, false
+}
+
+// Text is the last error of a record for a code of the table: the sentence, the code, and
+// the cause if there is one.
+func Text(code string, cause error) string {
+	m, _ := ByCode(code)
+	text := m.Happened + " (" + code + ")"
+	if cause != nil {
+		text += ": " + cause.Error()
+	}
+	return text
+}
+
+// Of explains the code of a record; false if it has none of the table.
+func Of(r *store.Record) (Meaning, bool) {
+	if r.State == store.Failed {
+		return ByCode(failureCode(&r.Outcome))
+	}
+	for _, m := range Table {
+		if strings.Contains(r.LastError, Text(m.Code, nil)) {
+			return m, true
+		}
+	}
+	return ByCode(r.LastError)
+}
+
+// failureCode is the code of a kept failure; empty if it has none or cannot be read.
+func failureCode(o *store.Outcome) string {
+	if o.Gone {
+		return "failure_not_kept"
+	}
+	var f lapsed.Failure
+	if o.Codec != lapsed.FailureCodec || json.Unmarshal(o.Body, &f) != nil {
+		return ""
+	}
+	return f.Code
+}
+
+// Shown is the last error of a record for people: in place of a bare code of the table
+// there is its sentence.
+func Shown(r *store.Record) string {
+	if _, ok := ByCode(r.LastError); ok {
+		return Text(r.LastError, nil)
+	}
+	return r.LastError
+}

@@ -1,0 +1,80 @@
+package lasterror_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/lasterror"
+	"github.com/semel-go/semel/saga"
+	"github.com/semel-go/semel/store"
+)
+
+// The page of errors has a row for each code, with the same words, and no further one.
+func TestTable_PageOfErrors_HasSameRows(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reference/errors.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	section := regexp.MustCompile(`(?s)\n## Codes in records\n(.*?)\n## `).FindSubmatch(page)
+	if section == nil {
+		t.Fatal("the page has no section for codes in records")
+	}
+	rows := regexp.MustCompile("(?m)^\\| `.*$").FindAllString(string(section[1]), -1)
+	for i, m := range lasterror.Table {
+		want := fmt.Sprintf("| `%s` | %s | %s |", m.Code, m.Happened, m.Next)
+		if i >= len(rows) || rows[i] != want {
+			t.Errorf("row %d must be\n%s", i, want)
+		}
+	}
+	if len(rows) != len(lasterror.Table) {
+		t.Errorf("the page has %d rows, want %d", len(rows), len(lasterror.Table))
+	}
+}
+
+func TestByCode_CodesOfTheLibrary_Known(t *testing.T) {
+	for _, code := range []string{semel.CodeAttemptsExhausted, saga.CodeDeadline, saga.CodeNoEvent, saga.CodeOperator, "grpc.NotFound", "http_422"} {
+		if m, ok := lasterror.ByCode(code); !ok || m.Code != code || m.Happened == "" || m.Next == "" {
+			t.Errorf("%s: %+v, %v", code, m, ok)
+		}
+	}
+}
+
+func TestOf_CodeInTextOrFailure_Found(t *testing.T) {
+	failure, err := lapsed.FailureOutcome(lapsed.Failure{Code: "resolved_failed", Message: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, r := range map[string]*store.Record{
+		"upstream_lost":        {State: store.Unknown, LastError: lasterror.Text("upstream_lost", errors.New("EOF"))},
+		"upstream_timeout":     {State: store.Released, LastError: lasterror.Text("upstream_timeout", nil)},
+		"attempts_exhausted":   {State: store.Unknown, LastError: "all 3 attempts failed; the last: " + lasterror.Text("attempts_exhausted", nil) + "; the reconciler: no"},
+		"upstream_unreachable": {State: store.Released, LastError: "upstream_unreachable"},
+		"resolved_failed":      {State: store.Failed, LastError: "an operator says so (upstream_lost)", Outcome: failure},
+		"failure_not_kept":     {State: store.Failed, Outcome: store.Outcome{Gone: true}},
+	} {
+		if m, ok := lasterror.Of(r); !ok || m.Code != want {
+			t.Errorf("%+v: %+v, %v, want %s", r, m, ok, want)
+		}
+	}
+	for _, text := range []string{"", "declined", "the bank said: no (upstream_lost)", "the lease of attempt 1 expired: host/1 died"} {
+		if m, ok := lasterror.Of(&store.Record{State: store.Released, LastError: text}); ok {
+			t.Errorf("%q: %+v", text, m)
+		}
+	}
+}
+
+func TestShown_BareCode_BecomesSentence(t *testing.T) {
+	for text, want := range map[string]string{
+		"upstream_lost": "the request was sent to the service, and no whole answer came (upstream_lost)",
+		"declined":      "declined", "": "",
+	} {
+		if got := lasterror.Shown(&store.Record{LastError: text}); got != want {
+			t.Errorf("%q is shown as %q", text, got)
+		}
+	}
+}
