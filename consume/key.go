@@ -19,11 +19,12 @@ import (
 )
 
 // CallFunc returns the call of a message: the consumer group as its operation, the key
-// that duplicates share, and the payload that they must have in common. If it returns
-// ErrNoKey or another error, the message goes to the dead letters; after ErrRejected the
-// consumer stops. Together with an error, it returns a call with the group as its
-// operation and an empty key, so that the dead letter names the group. New calls it with
-// an empty message: see Check. It must be safe for concurrent use.
+// that duplicates share, and the payload that duplicates must have in common. [Keyed]
+// makes one. If a CallFunc returns ErrRejected, the Consumer stops. If it returns any
+// other error, such as ErrNoKey, the message is dead-lettered; a CallFunc should then
+// return a call with the group as its operation as well, because the dead letter names
+// that group. New calls a CallFunc with an empty message: see Check. A CallFunc must be
+// safe for concurrent use.
 type CallFunc func(m *Message) (semel.Call, error)
 
 // KeySource finds a message's idempotency key. It returns ErrNoKey if the
@@ -33,17 +34,21 @@ type KeySource func(m *Message) (string, error)
 var (
 	// ErrNoKey is the error of a key source if a message has no key of its kind.
 	ErrNoKey = driver.ErrNoKey
-	// ErrRejected stops the consumer: see Reject. A CallFunc may return it, too.
+	// ErrRejected is the error of the source Reject, and stops the Consumer. A CallFunc
+	// of your own may return it.
 	ErrRejected = driver.ErrRejected
 )
 
-// Keyed returns a CallFunc for a consumer group, whose keys all tenants share. The
-// sources are asked in turn, and the first key counts. A duplicate must have the same
-// body, byte for byte, and the same address: the topic, the subject, or the exchange and
-// routing key that it was published to. Otherwise it is dead-lettered, as a payload
-// mismatch. A message without a key is dead-lettered; let the last source be Unprotected
-// or Reject to change that. If the group is invalid or a source is nil, New returns an
-// error. To separate the keys of tenants, or to compare less than the body, write a
+// Keyed returns a CallFunc for a consumer group. It asks the sources in turn, and takes
+// the first key. The group has one key space, which all tenants share (semel.Shared).
+//
+// A duplicate must have the same body, byte for byte, and the same address: the topic,
+// the subject, or the exchange and routing key that it was published to. Otherwise it is
+// dead-lettered, as a payload mismatch. A message without a key is dead-lettered; let the
+// last source be Unprotected or Reject to change that. If the group is invalid or a
+// source is nil, New returns an error.
+//
+// To give each tenant keys of its own, or to compare only a part of the body, write a
 // CallFunc that calls First.
 func Keyed(group string, first KeySource, more ...KeySource) CallFunc {
 	sources := append([]KeySource{first}, more...)
@@ -71,7 +76,8 @@ func (e *setupError) Unwrap() error { return e.error }
 
 // Check reports mistakes that would dead-letter every message: an invalid group, a nil
 // source of Keyed, an empty name of FromHeader. It calls f with an empty message, and
-// ignores other errors, and panics. New and kafkapg call it.
+// ignores a panic and any other error of f, because they may come from that message. New
+// and package kafkapg call Check.
 func (f CallFunc) Check() (err error) {
 	done := make(chan struct{})
 	go func() { // so that runtime.Goexit in a CallFunc ends only this goroutine
@@ -115,10 +121,11 @@ func First(sources ...KeySource) KeySource {
 
 // FromHeader takes the key from a header that the producer sets, such as KeyHeader. It is
 // the best source, because the key stays the same when the producer sends again. Upper
-// and lower case of the name are equal. It is an error if two such headers have different
-// values, and if the key begins with "semel-", because consumers make such keys. A key
-// with control characters, or of more than 255 bytes, makes the call invalid. If the name
-// is empty, New returns an error.
+// and lower case of the name are equal. If the name is empty, New returns an error.
+//
+// In these cases the message is dead-lettered: it has two such headers with different
+// values; the key begins with "semel-", because consumers make such keys; the key has
+// control characters, or more than 255 bytes.
 func FromHeader(name string) KeySource {
 	if name == "" {
 		return func(*Message) (string, error) { return "", &setupError{errors.New("FromHeader: the name is empty")} }
@@ -184,9 +191,9 @@ func JSONField(path string) KeySource {
 }
 
 // Hash makes the key by hashing members of a JSON body, or, without paths, the whole body
-// in any format. The address of the message is a part of the key. Two messages with one
-// address that are not duplicates must differ in these members. If a body has none of the
-// members, there is no key.
+// in any format. Two messages that are not duplicates must differ in these members, or in
+// their address (such as the topic), which is a part of the key. If a body has none of
+// the members, there is no key.
 func Hash(paths ...string) KeySource {
 	return func(m *Message) (string, error) {
 		if len(paths) == 0 {
@@ -232,11 +239,13 @@ func eventPrefix(kind string, m *Message) string {
 // unprotected is the prefix of keys that are made for one delivery.
 const unprotected = reserved + "unprotected:"
 
-// Unprotected is the last source for messages that may run without a key: each delivery
-// gets a new key, so that duplicates run, too. Retries wait in the Consumer, which counts
-// the attempts of this delivery. A message that kills its process is dead-lettered when
-// the broker has delivered it more than Options.MaxDeliveries times. Here each delivery
-// counts, also if the message only waited.
+// Unprotected is the last source for messages that may run without a key. Each delivery
+// gets a new key, so that a duplicate runs the handler again. Retries wait in the
+// Consumer, which counts the attempts of this delivery only.
+//
+// If the broker has delivered such a message more than Options.MaxDeliveries times, it is
+// dead-lettered, even if its handler has never begun: nothing but the broker's count
+// shows that a message kills its processes.
 func Unprotected() KeySource {
 	return func(*Message) (string, error) { return unprotected + rand.Text(), nil }
 }
