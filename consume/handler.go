@@ -18,9 +18,9 @@ import (
 //   - any other error, or a panic: the message is tried again later; under semel.Park
 //     the call is parked instead, and the message quarantined.
 //
-// The execution x has the key, the attempt and the fencing token of the run. The context
-// ends shortly before another process may take the call over because its lease was not
-// renewed. When Serve ends, the context ends after Options.Drain.
+// The execution x has the key, the attempt and the fencing token of the run. If the lease
+// of the call cannot be renewed, ctx ends shortly before another process may take the
+// call over. When Serve ends, ctx ends after Options.Drain.
 type Handler func(ctx context.Context, x *semel.Execution, m *Message) error
 
 // Middleware wraps a handler, for example with logging, a time limit or decoding.

@@ -162,7 +162,8 @@ func BrokerID() KeySource {
 // JSONField takes a member of a JSON body, such as "order.id": a string's text, or a
 // number as it is written. The address of the message, such as the topic, is a part of
 // the key, because the events of two topics may have the same member. If the member is
-// absent or null, there is no key. Another type, or another body, is an error.
+// absent or null, there is no key. If the member has another type, or the body is not a
+// JSON object, the message is dead-lettered.
 func JSONField(path string) KeySource {
 	return func(m *Message) (string, error) {
 		raw, err := member(m.Body, path)

@@ -17,8 +17,8 @@ type Event struct {
 	// answer for it. It is nil in EventResumed and EventReceiveFailed. Do not change it.
 	Message *Message
 	// Disposition is the decision after the last try of the message. Its Err is the
-	// error of the Runner. It is zero in EventResumed, EventReceiveFailed and
-	// EventExtendFailed, and if the message was not tried.
+	// error of the Runner. The Disposition is zero in EventResumed, EventReceiveFailed
+	// and EventExtendFailed, and if the message was not tried.
 	Disposition driver.Disposition
 	// Took is the duration of the try, in EventDecided.
 	Took time.Duration
@@ -38,7 +38,7 @@ const (
 	EventSettleFailed                  // an ack, a nak or the publication of a copy failed; see Err
 	EventGivenUp                       // the ack or the copy is not tried again; the message may be redelivered
 	EventReturned                      // the message was given back: it was revoked, its ack failed, or Serve ends
-	EventExtendFailed                  // the broker may redeliver the message while it is here
+	EventExtendFailed                  // the broker did not prolong the delivery, and may redeliver the message while it is here
 	EventOutage                        // the store does not answer; no message is taken until it does
 	EventResumed                       // the store answers again
 	EventReceiveFailed                 // the source failed to give messages, and is asked again after a pause; or it failed to stop; see Err

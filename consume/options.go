@@ -64,7 +64,8 @@ type Options struct {
 	// instead of the quarantine.
 	DeadLetterLate bool
 	// AllowShortRetention lets Serve start although the broker may deliver messages
-	// that are older than Retention. Without it, Serve returns an error then.
+	// that are older than Retention. If it is not set, Serve returns an error for such
+	// a broker.
 	AllowShortRetention bool
 
 	// Reopen lets redriven messages run again: dead letters that an operator has
@@ -90,8 +91,8 @@ type Options struct {
 	// Waiting limits the messages that the Consumer keeps besides InFlight: 16 times
 	// InFlight by default. These messages wait for an earlier message of their order
 	// key, for the end of the pause after a failed attempt, or for another process
-	// that handles their key. While Waiting messages wait, or messages with 64 MiB
-	// of bodies (always, whatever Waiting is), no message is taken.
+	// that handles their key. While Waiting messages wait, no message is taken. A
+	// second, fixed limit is 64 MiB for the bodies of the waiting messages.
 	Waiting int
 	// Drain is how long the running handlers may go on after Serve's context
 	// has ended, before their contexts end, too: 30 s by default. It must not

@@ -150,8 +150,8 @@ func (t *ownTx) Steps(ctx context.Context, l store.Lease) ([]store.Step, error) 
 	return t.storeTx.Steps(ctx, l)
 }
 
-// SetTimer makes a timer for a record, or changes the timer: it says when a worker of a
-// saga has to look at the record again. It takes one round trip, and implements
+// SetTimer makes the timer of a record, or changes it. A timer says when a worker of a
+// saga has to look at its record again. SetTimer takes one round trip, and implements
 // store.Timers.
 func (j *journal) SetTimer(ctx context.Context, k store.Key, seen, next store.Owner, wait time.Duration) (bool, error) {
 	id, version, micros := table.ID(k), table.Owner(next), table.Micros(wait, true).Int64
@@ -229,9 +229,9 @@ func (j *journal) Scrub(ctx context.Context) error {
 	return pgwire.Explain("scrub", s.schema().Scrub(ctx, s.ownPool, s.options.LockTimeout))
 }
 
-// Receive stores a record of another store with its steps, for package moved, unless the
-// record that is there is as late. It takes one round trip, or a transaction if the record
-// has steps. It implements store.Receiver.
+// Receive stores a record of another store with its steps, for package moved. If this store
+// already has that version of the record, or a later one, Receive changes nothing. It takes
+// one round trip, or a transaction if the record has steps. It implements store.Receiver.
 func (j *journal) Receive(ctx context.Context, r store.Record, steps []store.Step) (store.Found, error) {
 	s := j.store
 	if s.closed.Load() {

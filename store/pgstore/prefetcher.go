@@ -60,8 +60,8 @@ const spareConnections = 3
 //
 // A batch is prefetched if these conditions hold; otherwise Run does all the work:
 //
-//   - It has 2 to 1,000 calls, all with the same operation and tenant. Each earlier batch
-//     that has not ended has so, too.
+//   - It has 2 to 1,000 calls, all with the same operation and tenant. The same is true
+//     of each earlier batch that has not ended.
 //   - 3 connections of the pool are free.
 //   - In the last ten batches or so, fn has not failed and has set no Outcome or Err.
 //     After such a batch, the next ones set savepoints, which exclude a prefetch.
