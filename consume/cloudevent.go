@@ -7,11 +7,12 @@ import (
 	"strings"
 )
 
-// CloudEvent makes the key of the source and the id of a CloudEvent, which stay the same
-// when the producer sends the event again. It reads both forms: the attributes in headers
-// (ce_id in Kafka, ce-id in NATS and HTTP, cloudEvents:id and cloudEvents_id in AMQP) and
-// the JSON envelope, with the content type application/cloudevents+json. A message that is no CloudEvent has no key; a CloudEvent without a
-// source or an id is an error.
+// CloudEvent joins the source and the id of a CloudEvent to a key. Both stay the same when
+// the producer sends the event again. CloudEvent reads both forms: the attributes in
+// headers (ce_id in Kafka, ce-id in NATS and HTTP, cloudEvents:id and cloudEvents_id in
+// AMQP) and the JSON envelope, with the content type application/cloudevents+json. A
+// message that is no CloudEvent has no key. A CloudEvent without a source or an id is an
+// error, so the message is dead-lettered.
 func CloudEvent() KeySource {
 	return func(m *Message) (string, error) {
 		if kind, ok := m.Header("content-type"); ok {

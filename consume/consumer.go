@@ -12,9 +12,10 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// Consumer runs a handler for each message, through a Runner that recognizes
-// duplicates. After a failed attempt it may start the handler again. It is safe for
-// concurrent use, also by several Serve loops. There is nothing to close.
+// Consumer runs a handler for each message, through a semel.Runner that recognizes
+// duplicates. After a failed attempt the handler runs again: see Options.MaxAttempts. A
+// Consumer is safe for concurrent use, also by several Serve loops. There is nothing to
+// close.
 type Consumer struct {
 	runner semel.Runner
 	call   CallFunc
@@ -22,9 +23,9 @@ type Consumer struct {
 	opt    Options
 }
 
-// New makes a Consumer. The runner is a *semel.Guard or a store's Atomic. [Keyed] makes
-// the CallFunc for most consumers. New does no I/O, and its error names every invalid
-// argument.
+// New makes a Consumer. The runner is a *semel.Guard or a store's Atomic. For most
+// consumers, [Keyed] makes the CallFunc. Nil options mean the defaults. New does no I/O,
+// and its error names every invalid argument.
 func New(run semel.Runner, call CallFunc, h Handler, o *Options) (*Consumer, error) {
 	var errs []error
 	missing := func(name string, absent bool) {
@@ -63,8 +64,9 @@ func New(run semel.Runner, call CallFunc, h Handler, o *Options) (*Consumer, err
 	return &Consumer{runner: run, call: call, handle: h, opt: opt}, nil
 }
 
-// Handle tries one message and returns what should happen to it. It does not ack or
-// wait. Use it in tests, and in loops other than Serve's. It sets m.Key.
+// Handle tries one message and returns what should happen to the message. Handle does not
+// ack or wait. Use it in tests, and in a loop of your own instead of Serve. Handle sets
+// m.Key.
 func (c *Consumer) Handle(ctx context.Context, m *Message) driver.Disposition {
 	t := &task{m: m}
 	c.identify(t)

@@ -4,73 +4,89 @@
 // semelamqp, semelsqs, semelpulsar) carries it out. Package
 // [github.com/semel-go/semel/consume/driver] has the contract of an adapter.
 //
+// A Runner is either a *semel.Guard or the Atomic of a store. A Guard claims a key for
+// a limited time, the lease, and renews the lease while the handler runs. An Atomic
+// commits the handler's writes and the record of the key in one transaction. Under the
+// policy semel.Park, a Guard parks a call if nobody knows whether it took effect: the
+// call does not run again until somebody decides. The page docs/glossary.md in the
+// repository explains these and the other terms.
+//
 // # What happens to a message
 //
-// After each try, one of these things happens to a message:
+// A try passes a message to the Runner once. A try in which the handler starts is an
+// attempt. After each try, one of these things happens to the message:
 //
 //   - It is acked: it is finished, and the broker may forget it.
 //   - It is retried: its handler has failed, and runs again after a pause.
-//   - It is held: it cannot run yet, because its key runs elsewhere or the store does not
-//     answer. This process keeps it unacked and tries again soon.
+//   - It is held: it cannot run now, because another run of its key is going on or the
+//     store does not answer. This process keeps the message unacked, and tries it again
+//     soon.
 //   - It is dead-lettered, because it has failed for good: a copy goes to the dead
 //     letters, which are a topic, queue or stream, and then the message is acked.
 //   - It is quarantined, because nobody knows whether it took effect: a copy goes to the
 //     quarantine, which is another such place, and then the message is acked.
 //
-// driver.Decide implements this table; the Consumer counts MaxAttempts:
+// The result of the Runner decides:
 //
-//	the run ended with                      the message is
-//	nil, or a stored result (a duplicate)   acked
-//	*semel.Failure, now or in a replay      dead-lettered (or AckFailures: acked)
-//	  with semel.CodeAttemptsExhausted      dead-lettered, also with AckFailures
+//	result of the Runner                    the message is
+//	nil: the handler succeeded,             acked
+//	  now or for an earlier delivery
+//	*semel.Failure: the handler failed      dead-lettered (with AckFailures: acked)
+//	  for good, now or earlier
+//	the same with                           dead-lettered, also with AckFailures
+//	  semel.CodeAttemptsExhausted
 //	semel.ErrParked                         quarantined
-//	semel.ErrMismatch                       dead-lettered
+//	semel.ErrMismatch                       dead-lettered: the key was used with another payload
 //	semel.ErrInProgress, ErrReleased        held
 //	semel.ErrLeaseLost                      held; the next try finds the result of the other run
 //	semel.ErrUnavailable, ErrCanceled       held; if the store is down, no message is taken until it answers
-//	  after the handler ran in an Atomic    retried, because its transaction did not commit;
-//	                                        held, if only a part of the store is away
-//	store.ErrCorrupt                        quarantined
-//	semel.ErrOutcomeNotStored               acked, because a second run would double the effect;
-//	  with a *semel.Failure in it           as after the *semel.Failure
-//	semel.ErrNotKept                        acked: a duplicate whose result was too large
-//	semel.ErrUnverifiable                   quarantined
-//	semel.ErrInvalid, semel.ErrExpired      dead-lettered
-//	any other error, a panic                retried; after MaxAttempts dead-lettered
+//	the same after the handler              retried, because the transaction did not commit;
+//	  ran in an Atomic                      held, if only a part of the store is down, such as a shard
+//	store.ErrCorrupt                        quarantined: the record cannot be read
+//	semel.ErrOutcomeNotStored               acked, because a second run would double the effect
+//	the same with a *semel.Failure in it    as for the *semel.Failure alone
+//	semel.ErrNotKept                        acked: the handler succeeded earlier
+//	semel.ErrUnverifiable                   quarantined: the payload cannot be compared
+//	semel.ErrInvalid, semel.ErrExpired      dead-lettered: the call or its token is not valid
+//	any other error, or a panic             retried; after MaxAttempts attempts dead-lettered
+//
+// A Consumer counts the attempts. For everything else in this table it calls
+// driver.Decide, which a loop of your own can call, too.
 //
 // Some messages do not run:
 //
-//   - A message without a key is dead-lettered, unless the key sources end with
-//     [Unprotected] or [Reject]. So is a message with an invalid key.
-//   - A message that was delivered more than MaxDeliveries times is dead-lettered, if its
-//     handler has begun MaxDeliveries times. Under [Unprotected] the deliveries alone
-//     count.
-//   - A message that is older than Retention is quarantined, because the record of an
-//     earlier run may be deleted. A message without a time of publication always runs.
+//   - A message without a key is dead-lettered. To run it all the same, end the key
+//     sources with [Unprotected]; to stop the Consumer instead, with [Reject].
+//   - A message with an invalid key is dead-lettered.
+//   - A message that was delivered too often is dead-lettered: see Options.MaxDeliveries.
+//   - A message that is older than Options.Retention is quarantined, because the record
+//     of an earlier run may have been deleted already. A message without a time of
+//     publication always runs.
 //
-// The outcome is stored before the ack. The copy of a dead-lettered or quarantined
-// message is published before the ack, too. After a crash between them the broker
-// redelivers the message; the consumer then finds the outcome, or sends the copy
-// again with the same driver.LetterID. If the broker does not accept a copy, the
-// message is not acked: the broker redelivers it minutes later, or, with Kafka, the
-// consumer keeps it and publishes the copy again.
+// The outcome is stored before the message is acked, and the copy of a dead-lettered or
+// quarantined message is published before the message is acked. If the process dies
+// before the ack, the broker redelivers the message. The Consumer then finds the outcome,
+// or publishes the copy again with the same driver.LetterID. If the broker does not
+// accept a copy, the message is not acked: the broker redelivers it minutes later, or,
+// with Kafka, the Consumer keeps it and publishes the copy again.
 //
 // # Order
 //
 // The adapter gives each message an order key, for example the partition and key of
 // a Kafka record. A Consumer handles messages with equal order keys one at a time, in
 // the order of their delivery, retries included. Messages with other order keys
-// overtake them, also while one order key fails: Options.Waiting limits how
-// many messages wait. Dead letters keep the order, too, unless the broker refuses a
-// letter ten times and takes its message back.
+// do not wait for them, until as many messages wait as Options.Waiting allows.
+// Dead letters keep the order, too, with one exception: if the broker refuses a copy ten
+// times, the Consumer gives that message back to the broker, and goes on with the next.
 //
-// A message without an order key waits for its retry at the broker. It waits in the
-// Consumer instead if the pause is at most 100 ms, if it runs under [Unprotected], or if the
-// broker is Kafka, which cannot redeliver one message.
+// A message without an order key waits for its retry at the broker. In three cases it
+// waits in the Consumer instead: if the pause is at most 100 ms, if its key comes from
+// [Unprotected], and with Kafka, which cannot redeliver a single message.
 //
 // # End
 //
 // When the context of Serve ends, running handlers may go on for Options.Drain. Then
-// their contexts end, too. If a handler returns an error then, its attempt counts as
-// failed, unless the error is a semel.NoEffect.
+// the contexts of the handlers end, too. If a handler returns an error because of that,
+// the attempt counts as failed, unless the error is a semel.NoEffect, which says that
+// nothing was done.
 package consume

@@ -9,11 +9,18 @@ import (
 	"github.com/semel-go/semel"
 )
 
-// Handler does the work of one message. If the work is done, it returns nil. If the
-// message must not be tried again, it returns a *semel.Failure, or semel.Final(err). After
-// any other error, or a panic, the message is tried again later; under semel.Park the call
-// is parked instead, unless the error is a semel.NoEffect. The context ends shortly before
-// another process may take the message's call over, and after Options.Drain.
+// Handler does the work of one message. Its result decides what happens next:
+//
+//   - nil: the work is done.
+//   - a *semel.Failure, or semel.Final(err): the message failed for good.
+//   - semel.NoEffect(err): nothing was done; the message is tried again later, and
+//     this attempt does not count.
+//   - any other error, or a panic: the message is tried again later; under semel.Park
+//     the call is parked instead, and the message quarantined.
+//
+// The execution x has the key, the attempt and the fencing token of the run. If the lease
+// of the call cannot be renewed, ctx ends shortly before another process may take the
+// call over. When Serve ends, ctx ends after Options.Drain.
 type Handler func(ctx context.Context, x *semel.Execution, m *Message) error
 
 // Middleware wraps a handler, for example with logging, a time limit or decoding.

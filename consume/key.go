@@ -1,17 +1,14 @@
 package consume
 
 import (
-	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume/driver"
@@ -19,11 +16,12 @@ import (
 )
 
 // CallFunc returns the call of a message: the consumer group as its operation, the key
-// that duplicates share, and the payload that they must have in common. If it returns
-// ErrNoKey or another error, the message goes to the dead letters; after ErrRejected the
-// consumer stops. Together with an error, it returns a call with the group as its
-// operation and an empty key, so that the dead letter names the group. New calls it with
-// an empty message: see Check. It must be safe for concurrent use.
+// that duplicates share, and the payload that duplicates must have in common. [Keyed]
+// makes one. If a CallFunc returns ErrRejected, the Consumer stops. If it returns any
+// other error, such as ErrNoKey, the message is dead-lettered; a CallFunc should then
+// return a call with the group as its operation as well, because the dead letter names
+// that group. New calls a CallFunc with an empty message: see Check. A CallFunc must be
+// safe for concurrent use.
 type CallFunc func(m *Message) (semel.Call, error)
 
 // KeySource finds a message's idempotency key. It returns ErrNoKey if the
@@ -33,17 +31,21 @@ type KeySource func(m *Message) (string, error)
 var (
 	// ErrNoKey is the error of a key source if a message has no key of its kind.
 	ErrNoKey = driver.ErrNoKey
-	// ErrRejected stops the consumer: see Reject. A CallFunc may return it, too.
+	// ErrRejected is the error of the source Reject, and stops the Consumer. A CallFunc
+	// of your own may return it.
 	ErrRejected = driver.ErrRejected
 )
 
-// Keyed returns a CallFunc for a consumer group, whose keys all tenants share. The
-// sources are asked in turn, and the first key counts. A duplicate must have the same
-// body, byte for byte, and the same address: the topic, the subject, or the exchange and
-// routing key that it was published to. Otherwise it is dead-lettered, as a payload
-// mismatch. A message without a key is dead-lettered; let the last source be Unprotected
-// or Reject to change that. If the group is invalid or a source is nil, New returns an
-// error. To separate the keys of tenants, or to compare less than the body, write a
+// Keyed returns a CallFunc for a consumer group. It asks the sources in turn, and takes
+// the first key. The group has one key space, which all tenants share (semel.Shared).
+//
+// A duplicate must have the same body, byte for byte, and the same address: the topic,
+// the subject, or the exchange and routing key that it was published to. Otherwise it is
+// dead-lettered, as a payload mismatch. A message without a key is dead-lettered; let the
+// last source be Unprotected or Reject to change that. If the group is invalid or a
+// source is nil, New returns an error.
+//
+// To give each tenant keys of its own, or to compare only a part of the body, write a
 // CallFunc that calls First.
 func Keyed(group string, first KeySource, more ...KeySource) CallFunc {
 	sources := append([]KeySource{first}, more...)
@@ -71,7 +73,8 @@ func (e *setupError) Unwrap() error { return e.error }
 
 // Check reports mistakes that would dead-letter every message: an invalid group, a nil
 // source of Keyed, an empty name of FromHeader. It calls f with an empty message, and
-// ignores other errors, and panics. New and kafkapg call it.
+// ignores a panic and any other error of f, because they may come from that message. New
+// and package kafkapg call Check.
 func (f CallFunc) Check() (err error) {
 	done := make(chan struct{})
 	go func() { // so that runtime.Goexit in a CallFunc ends only this goroutine
@@ -115,10 +118,11 @@ func First(sources ...KeySource) KeySource {
 
 // FromHeader takes the key from a header that the producer sets, such as KeyHeader. It is
 // the best source, because the key stays the same when the producer sends again. Upper
-// and lower case of the name are equal. It is an error if two such headers have different
-// values, and if the key begins with "semel-", because consumers make such keys. A key
-// with control characters, or of more than 255 bytes, makes the call invalid. If the name
-// is empty, New returns an error.
+// and lower case of the name are equal. If the name is empty, New returns an error.
+//
+// In these cases the message is dead-lettered: it has two such headers with different
+// values; the key begins with "semel-", because consumers make such keys; the key has
+// control characters, or more than 255 bytes.
 func FromHeader(name string) KeySource {
 	if name == "" {
 		return func(*Message) (string, error) { return "", &setupError{errors.New("FromHeader: the name is empty")} }
@@ -158,7 +162,8 @@ func BrokerID() KeySource {
 // JSONField takes a member of a JSON body, such as "order.id": a string's text, or a
 // number as it is written. The address of the message, such as the topic, is a part of
 // the key, because the events of two topics may have the same member. If the member is
-// absent or null, there is no key. Another type, or another body, is an error.
+// absent or null, there is no key. If the member has another type, or the body is not a
+// JSON object, the message is dead-lettered.
 func JSONField(path string) KeySource {
 	return func(m *Message) (string, error) {
 		raw, err := member(m.Body, path)
@@ -184,9 +189,9 @@ func JSONField(path string) KeySource {
 }
 
 // Hash makes the key by hashing members of a JSON body, or, without paths, the whole body
-// in any format. The address of the message is a part of the key. Two messages with one
-// address that are not duplicates must differ in these members. If a body has none of the
-// members, there is no key.
+// in any format. Two messages that are not duplicates must differ in these members, or in
+// their address (such as the topic), which is a part of the key. If a body has none of
+// the members, there is no key.
 func Hash(paths ...string) KeySource {
 	return func(m *Message) (string, error) {
 		if len(paths) == 0 {
@@ -232,11 +237,13 @@ func eventPrefix(kind string, m *Message) string {
 // unprotected is the prefix of keys that are made for one delivery.
 const unprotected = reserved + "unprotected:"
 
-// Unprotected is the last source for messages that may run without a key: each delivery
-// gets a new key, so that duplicates run, too. Retries wait in the Consumer, which counts
-// the attempts of this delivery. A message that kills its process is dead-lettered when
-// the broker has delivered it more than Options.MaxDeliveries times. Here each delivery
-// counts, also if the message only waited.
+// Unprotected is the last source for messages that may run without a key. Each delivery
+// gets a new key, so that a duplicate runs the handler again. Retries wait in the
+// Consumer, which counts the attempts of this delivery only.
+//
+// If the broker has delivered such a message more than Options.MaxDeliveries times, it is
+// dead-lettered, even if its handler has never begun: nothing but the broker's count
+// shows that a message kills its processes.
 func Unprotected() KeySource {
 	return func(*Message) (string, error) { return unprotected + rand.Text(), nil }
 }
@@ -245,35 +252,6 @@ func Unprotected() KeySource {
 // Serve with ErrRejected, and stays with the broker.
 func Reject() KeySource {
 	return func(*Message) (string, error) { return "", ErrRejected }
-}
-
-// member returns the text of a member of a JSON object; nil if it is absent or
-// null.
-func member(doc []byte, path string) (json.RawMessage, error) {
-	raw := json.RawMessage(doc)
-	for name := range strings.SplitSeq(path, ".") {
-		var object map[string]json.RawMessage
-		if err := json.Unmarshal(raw, &object); err != nil {
-			return nil, fmt.Errorf("field %q: the body has no such member: %w", path, err)
-		}
-		raw = object[name]
-		if raw = bytes.TrimSpace(raw); len(raw) == 0 || string(raw) == "null" {
-			return nil, nil
-		}
-	}
-	return raw, nil
-}
-
-// text decodes a JSON string. If the result holds U+FFFD, which may stand for
-// any invalid text, it returns the string as it is written, and exact is false.
-func text(raw json.RawMessage) (s string, exact bool, err error) {
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return "", false, err
-	}
-	if strings.ContainsRune(s, utf8.RuneError) {
-		return string(raw), false, nil
-	}
-	return s, true, nil
 }
 
 const maxKeyBytes = 255 // bytes, the limit of a call's key

@@ -18,8 +18,9 @@ type Origin = driver.Origin
 
 type messageKey struct{}
 
-// FromContext returns the message of the handler that was given ctx, for code that the
-// handler calls. semel.FromContext returns the run.
+// FromContext returns the message of the running handler, for code that gets only the
+// handler's context. It reports false outside of a handler. semel.FromContext returns the
+// handler's execution.
 func FromContext(ctx context.Context) (*Message, bool) {
 	m, ok := ctx.Value(messageKey{}).(*Message)
 	return m, ok
@@ -30,8 +31,8 @@ const KeyHeader = "idempotency-key"
 
 // Stamp returns two headers for a message that a handler sends: KeyHeader with a key
 // for that message, and "semel-caused-by" with the Execution.Key of the handled message.
-// Each attempt makes the same key, so that the next consumer recognizes repeats. Use
-// another step for each message that a handler sends.
+// Each attempt makes the same key, so that the next consumer recognizes repeats. If a
+// handler sends several messages, give each a step name of its own.
 func Stamp(x *semel.Execution, step string) []store.Header {
 	return []store.Header{{Name: KeyHeader, Value: x.DownstreamKey(step)}, {Name: "semel-caused-by", Value: x.Key()}}
 }

@@ -16,8 +16,9 @@ type Event struct {
 	// Message is the message that the event is about. In EventOutage, the store did not
 	// answer for it. It is nil in EventResumed and EventReceiveFailed. Do not change it.
 	Message *Message
-	// Disposition is the decision after the last try of the message; zero if there is
-	// none. Its Err is the error of the run.
+	// Disposition is the decision after the last try of the message. Its Err is the
+	// error of the Runner. The Disposition is zero in EventResumed, EventReceiveFailed
+	// and EventExtendFailed, and if the message was not tried.
 	Disposition driver.Disposition
 	// Took is the duration of the try, in EventDecided.
 	Took time.Duration
@@ -37,10 +38,10 @@ const (
 	EventSettleFailed                  // an ack, a nak or the publication of a copy failed; see Err
 	EventGivenUp                       // the ack or the copy is not tried again; the message may be redelivered
 	EventReturned                      // the message was given back: it was revoked, its ack failed, or Serve ends
-	EventExtendFailed                  // the broker may redeliver the message while it is here
+	EventExtendFailed                  // the broker did not prolong the delivery, and may redeliver the message while it is here
 	EventOutage                        // the store does not answer; no message is taken until it does
 	EventResumed                       // the store answers again
-	EventReceiveFailed                 // the source failed to give messages (it is asked again after a pause) or to stop; see Err
+	EventReceiveFailed                 // the source failed to give messages, and is asked again after a pause; or it failed to stop; see Err
 )
 
 var kindNames = [...]string{
@@ -74,10 +75,11 @@ func (e *Event) level() slog.Level {
 	return slog.LevelDebug
 }
 
-// LogEvents makes an Options.Observe that logs each event: messages for the dead letters
-// or the quarantine, a message that stops the consumer, outages and trouble with the
-// broker as warnings, the rest for debugging. A line names the message by the broker's names, and not by its key. Nil:
-// slog.Default().
+// LogEvents makes an Options.Observe that logs each event. It logs as warnings: messages
+// for the dead letters or the quarantine, a message that stops the Consumer, and the kinds
+// EventGivenUp, EventOutage and EventReceiveFailed. It logs EventResumed as information,
+// and all other events for debugging. A line names the message by its topic and the
+// broker's ID, and not by its key. If l is nil, LogEvents uses slog.Default().
 func LogEvents(l *slog.Logger) func(context.Context, Event) {
 	return func(ctx context.Context, e Event) {
 		log, level := l, e.level()

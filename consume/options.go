@@ -19,25 +19,29 @@ type Options struct {
 	// semel.Park the first attempt whose effect is not known parks the call
 	// instead, and the message goes to the quarantine.
 	//
-	// A Guard counts an attempt before the handler runs, so that a message that
-	// kills its process is dead-lettered, too. An Atomic forgets an attempt whose
-	// process died; the Atomics of sqlitestore and dynamostore forget all attempts
-	// of earlier deliveries. With an Atomic, set MaxDeliveries and Starts. Up to
-	// three attempts that an outage of the store cut off do not count.
+	// If the runner is an Atomic, set MaxDeliveries and Starts, too, because an
+	// Atomic forgets an attempt whose process died. (The Atomics of sqlitestore and
+	// dynamostore forget all attempts of earlier deliveries.) A Guard counts an
+	// attempt before the handler runs, so that a message that kills its process is
+	// dead-lettered, too.
+	//
+	// If the store goes down after an attempt in an Atomic, that attempt does not
+	// count; this is so for at most three attempts of a delivery.
 	MaxAttempts int
-	// MaxDeliveries dead-letters a message that the broker has delivered more than
-	// MaxDeliveries times, if its handler has begun at least MaxDeliveries times.
-	// So a message that only waits, and is given back at each restart, is not
-	// dead-lettered, although brokers count its deliveries. Under Unprotected it
-	// is. Zero: no limit. Kafka does not count deliveries, so there the option has
-	// no effect.
+	// MaxDeliveries dead-letters a message for which two things are true: the
+	// broker has delivered it more than MaxDeliveries times, and its handler has
+	// begun MaxDeliveries times. The second condition spares a message that only
+	// waits and is given back at each restart. For a message whose key comes from
+	// Unprotected, the first condition is enough. Zero: no limit. With Kafka, which
+	// does not count deliveries, the option has no effect.
 	MaxDeliveries int
-	// Starts counts how often the handler of a message beyond MaxDeliveries has
-	// begun and failed, or begun in a process that died. It is needed with
-	// MaxDeliveries if the runner is an Atomic, which forgets such attempts. A
-	// Guard as the runner counts attempts itself. Give Starts the policy
-	// semel.Retry and the runner's Retention. After its process has died, a message
-	// waits until the lease of Starts has expired.
+	// Starts counts how often a handler has begun, for MaxDeliveries. It is
+	// required if MaxDeliveries is set and the runner is an Atomic; a Guard as the
+	// runner counts by itself. Starts counts only messages that were delivered more
+	// than MaxDeliveries times, and only starts after which the handler failed or
+	// its process died. Give Starts the policy semel.Retry and the runner's
+	// Retention. After such a process has died, the message is held until the lease
+	// of Starts has expired (its Options.Lease, 30 s by default).
 	Starts *semel.Guard
 	// Backoff is the pause after the n-th failed attempt (n ≥ 1). Nil: the
 	// function Backoff. It delays only this message. semel.Options.Backoff pauses
@@ -49,9 +53,9 @@ type Options struct {
 
 	// Retention is how long the runner keeps outcomes: the same as
 	// semel.Options.Retention. An older message does not run, because the outcome
-	// of an earlier run may be deleted; it goes to the quarantine. Zero: the result
-	// of the runner's method Retention() time.Duration, which a Guard and each
-	// Atomic have.
+	// of an earlier run may have been deleted already; it goes to the quarantine.
+	// Zero: the result of the runner's method Retention() time.Duration, which a
+	// Guard and each Atomic have.
 	//
 	// A message without a time of publication always runs. To dead-letter it
 	// instead, return an error from the CallFunc.
@@ -59,16 +63,17 @@ type Options struct {
 	// DeadLetterLate sends messages older than Retention to the dead letters
 	// instead of the quarantine.
 	DeadLetterLate bool
-	// ShortRetention lets Serve start although the broker may deliver messages
-	// older than Retention. Otherwise Serve returns an error.
-	ShortRetention bool
+	// AllowShortRetention lets Serve start although the broker may deliver messages
+	// that are older than Retention. If it is not set, Serve returns an error for such
+	// a broker.
+	AllowShortRetention bool
 
 	// Reopen lets redriven messages run again: dead letters that an operator has
-	// sent back. A key that has failed stays failed, so such a message would be
-	// dead-lettered again. With Reopen, the key of a message with the header
-	// RedriveHeader is reopened first: see semel.Guard.Reopen. Give it a Guard
-	// over the runner's store, with the runner's Retention. Nil: only an operator
-	// reopens keys, with semel inspect reopen.
+	// sent back. A key that has failed stays failed, so a redriven message would be
+	// dead-lettered again. With Reopen, the Consumer first reopens the key of a
+	// message that has the header RedriveHeader: see semel.Guard.Reopen. Set Reopen
+	// to a Guard over the runner's store, with the runner's Retention. Nil: only an
+	// operator reopens keys, with semel inspect reopen.
 	Reopen *semel.Guard
 
 	// AckFailures acks a message whose handler returned a *semel.Failure, instead
@@ -78,16 +83,16 @@ type Options struct {
 
 	// Concurrency is how many handlers run at the same time: 64 by default.
 	Concurrency int
-	// InFlight is at most how many unsettled messages run, or are ready to run: 4
-	// times Concurrency by default. If the broker limits how often it delivers a
+	// InFlight limits the messages that run or are ready to run, and are not acked:
+	// 4 times Concurrency by default. If the broker limits how often it delivers a
 	// message, the limit is Concurrency, so that no delivery is used up by waiting
 	// for a free handler.
 	InFlight int
-	// Waiting is how many messages the consumer keeps besides InFlight: those
-	// that wait for an earlier message of their order key, for the pause after a
-	// failed attempt, or for a run of their key elsewhere. 16 times InFlight by
-	// default, and at most 64 MiB of bodies. While that many wait, no message is
-	// taken.
+	// Waiting limits the messages that the Consumer keeps besides InFlight: 16 times
+	// InFlight by default. These messages wait for an earlier message of their order
+	// key, for the end of the pause after a failed attempt, or for another process
+	// that handles their key. While Waiting messages wait, no message is taken. A
+	// second, fixed limit is 64 MiB for the bodies of the waiting messages.
 	Waiting int
 	// Drain is how long the running handlers may go on after Serve's context
 	// has ended, before their contexts end, too: 30 s by default. It must not
@@ -100,8 +105,10 @@ type Options struct {
 	Observe func(ctx context.Context, e Event)
 }
 
-// DefaultRetention is a Retention that suits consumers, here and in semel.Options, whose
-// own default is 24 h. Kafka keeps messages for as long by default.
+// DefaultRetention is a value for semel.Options.Retention of a consumer's Guard or
+// Atomic: 7 days, which is how long Kafka keeps messages by default. Set it explicitly,
+// because the default of semel.Options.Retention is 24 h. A Consumer takes its Retention
+// from the runner.
 const DefaultRetention = 7 * 24 * time.Hour
 
 func (o *Options) withDefaults() Options {
@@ -132,9 +139,9 @@ func (o *Options) lateAction() driver.Action {
 	return driver.Quarantine
 }
 
-// Backoff is the default of Options.Backoff: 1 s after the first attempt, twice
-// as long after each further one, at most 5 min, minus a random part of up to a
-// quarter.
+// Backoff is the default of Options.Backoff. The pause is 1 s after the first attempt,
+// and twice as long after each further one, up to 5 min. Up to a quarter of the pause is
+// taken off at random.
 func Backoff(n int) time.Duration {
 	d := min(time.Second<<min(max(n, 1)-1, 10), 5*time.Minute)
 	return d - rand.N(d/4)

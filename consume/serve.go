@@ -13,14 +13,16 @@ import (
 
 // Serve takes messages from a source and handles them until ctx ends: up to
 // Options.Concurrency at once, those with equal order keys one after the other.
-// Then it stops the source, gives back the messages whose handlers do not run, waits for
-// the running handlers, and returns nil. Messages that wait for a retry are given back,
-// too. While the store is down, Serve takes no message, and from time to time tries one
+// While the store is down, Serve takes no message, and from time to time tries one
 // that it has.
 //
+// When ctx ends, Serve stops the source, gives the messages that no handler has begun,
+// and the messages that wait for a retry, back to the broker, waits for the running
+// handlers (see Options.Drain), and returns nil.
+//
 // Serve returns an error if it could not start, if the source was closed, if a
-// message was rejected (ErrRejected), or if handlers ignored the end of their
-// context.
+// message was rejected (ErrRejected), or if a handler has not returned 25 s after the
+// end of its context.
 func (c *Consumer) Serve(ctx context.Context, src driver.Source) error {
 	info, err := src.Info(ctx)
 	if err != nil && ctx.Err() != nil {
@@ -29,9 +31,9 @@ func (c *Consumer) Serve(ctx context.Context, src driver.Source) error {
 	if err != nil {
 		return fmt.Errorf("consume: the source: %w", err)
 	}
-	if !c.opt.ShortRetention && info.Horizon > c.opt.Retention {
+	if !c.opt.AllowShortRetention && info.Horizon > c.opt.Retention {
 		return fmt.Errorf("consume: Retention: is %v, but the broker keeps messages for %s, so that a message may be redelivered after its outcome was "+
-			"deleted; keep outcomes longer, or set ShortRetention to move such messages to the quarantine", c.opt.Retention, horizon(info.Horizon))
+			"deleted; keep outcomes longer, or set AllowShortRetention to move such messages to the quarantine", c.opt.Retention, horizon(info.Horizon))
 	}
 	s := &session{
 		c: c, src: src, info: info,

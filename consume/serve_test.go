@@ -338,7 +338,7 @@ func TestServe_RetentionBelowHorizon_IsRefused(t *testing.T) {
 		if err := c.Serve(ctx, s); (err == nil) != starts {
 			t.Errorf("horizon %v: %v", horizon, err)
 		}
-		c = newConsumer(t, newGuard(t, nil, nil), done, consume.Options{Retention: time.Hour, ShortRetention: true})
+		c = newConsumer(t, newGuard(t, nil, nil), done, consume.Options{Retention: time.Hour, AllowShortRetention: true})
 		if err := c.Serve(ctx, s); err != nil {
 			t.Errorf("horizon %v, accepted: %v", horizon, err)
 		}

@@ -59,7 +59,7 @@ func (w *world) start(s setup) *process {
 		s.call = keyed
 	}
 	o := s.options
-	o.ShortRetention, o.Observe = true, w.observe
+	o.AllowShortRetention, o.Observe = true, w.observe
 	if o.Retention == 0 {
 		o.Retention = consume.DefaultRetention
 	}

@@ -71,7 +71,7 @@ func (s *spec) consume(ctx context.Context) error {
 		}
 		_, err = st.ask(context.Background(), "Desk.Effect", Question{Effect: effect{ID: id, Lane: m.OrderKey, Derived: x.DownstreamKey("effect")}})
 		return err
-	}, &consume.Options{ShortRetention: true, MaxAttempts: -1, Backoff: func(int) time.Duration { return 250 * time.Millisecond }})
+	}, &consume.Options{AllowShortRetention: true, MaxAttempts: -1, Backoff: func(int) time.Duration { return 250 * time.Millisecond }})
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@
 //     if the queue has a dead-letter exchange. It counts the restarts of consumers
 //     that had only prefetched the message.
 //   - Options.Horizon, if the queue has a TTL; without a TTL
-//     consume.Options.ShortRetention, because a queue keeps messages for ever.
+//     consume.Options.AllowShortRetention, because a queue keeps messages for ever.
 //   - The time of publication in each message, unless the queue has a TTL that
 //     is shorter than Retention: the producers' timestamp, or the broker's own
 //     (message_interceptors.incoming.set_header_timestamp.overwrite = true). A

@@ -41,8 +41,8 @@ func run(ctx context.Context, url string) error {
 		return err
 	}
 	keys := consume.Keyed("billing", consume.FromHeader(consume.KeyHeader), consume.CloudEvent(), semelamqp.FromMessageID())
-	// ShortRetention: the queue has no TTL, so a message may be older than Retention; it goes to the quarantine then.
-	billing, err := consume.New(guard, keys, bill, &consume.Options{ShortRetention: true})
+	// AllowShortRetention: the queue has no TTL, so a message may be older than Retention; it goes to the quarantine then.
+	billing, err := consume.New(guard, keys, bill, &consume.Options{AllowShortRetention: true})
 	if err != nil {
 		return err
 	}

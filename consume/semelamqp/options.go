@@ -39,7 +39,7 @@ type Options struct {
 	// Horizon is the greatest age at which the broker may deliver a message,
 	// without its retries: the queue's TTL. Zero: driver.Forever. Serve refuses to
 	// start if it is longer than the consumer's Retention: see
-	// consume.Options.ShortRetention.
+	// consume.Options.AllowShortRetention.
 	Horizon time.Duration
 	// Prefetch is how many messages the broker sends before their acks, at most
 	// 65535. Zero: as many as the Consumer takes, its InFlight; with an OrderKey

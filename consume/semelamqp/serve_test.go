@@ -97,7 +97,7 @@ func (j *journal) consumer(t testing.TB, h consume.Handler, o consume.Options) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.ShortRetention, o.Observe = true, j.observe
+	o.AllowShortRetention, o.Observe = true, j.observe
 	c, err := consume.New(g, consume.Keyed("test", consume.FromHeader(consume.KeyHeader), consume.CloudEvent()), h, &o)
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ const MaxBatch = 1000
 //
 // It uses Backoff, AckFailures, Drain and Observe of consume.Options, and, if
 // the ledger has a method Retention() time.Duration, also Retention,
-// ShortRetention and DeadLetterLate. MaxAttempts and Reopen are the ledger's.
+// AllowShortRetention and DeadLetterLate. MaxAttempts and Reopen are the ledger's.
 //
 // The order is: copy to the dead letters, record in the ledger, commit to
 // Kafka. The offsets in Kafka only serve to watch the lag. A Source can be
@@ -54,9 +54,9 @@ func (s *Source) ServeBatches(ctx context.Context, l Ledger, o *consume.Options)
 	if err != nil {
 		return err
 	}
-	if forgets && !b.opt.ShortRetention && info.Horizon > b.keep {
+	if forgets && !b.opt.AllowShortRetention && info.Horizon > b.keep {
 		return fmt.Errorf("semelkafka: Retention: is %v, but the topics keep messages for longer, so that a message may be redelivered after its outcome was "+
-			"deleted; keep outcomes longer, or set ShortRetention to move such messages to the quarantine", b.keep)
+			"deleted; keep outcomes longer, or set AllowShortRetention to move such messages to the quarantine", b.keep)
 	}
 	s.mu.Lock()
 	served := s.ledger != nil || s.client != nil

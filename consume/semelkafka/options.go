@@ -83,7 +83,7 @@ type Options struct {
 	PollWait time.Duration
 	// Horizon is the greatest age of a message. Zero: the longest retention.ms
 	// of the topics; the client must be allowed to read it. Serve refuses to start if
-	// it is longer than the consumer's Retention: see consume.Options.ShortRetention.
+	// it is longer than the consumer's Retention: see consume.Options.AllowShortRetention.
 	Horizon time.Duration
 }
 

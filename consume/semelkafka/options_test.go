@@ -125,7 +125,7 @@ func TestServeBatches_RetentionAboveTheLedgers_IsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.ServeBatches(t.Context(), &forgetful{}, &consume.Options{Retention: 2 * time.Hour, ShortRetention: true})
+	err = s.ServeBatches(t.Context(), &forgetful{}, &consume.Options{Retention: 2 * time.Hour, AllowShortRetention: true})
 	if err == nil || !strings.Contains(err.Error(), "Retention: is 2h0m0s, but the ledger keeps outcomes for 1h0m0s") {
 		t.Errorf("got %v", err)
 	}

@@ -40,7 +40,7 @@ func consumer(t testing.TB, st store.Store, source consume.KeySource, h consume.
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Retention, o.ShortRetention = consume.DefaultRetention, true
+	o.Retention, o.AllowShortRetention = consume.DefaultRetention, true
 	c, err := consume.New(g, consume.Keyed("test", source), h, &o)
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func run(ctx context.Context, url string) error {
 		return err
 	}
 	keys := consume.Keyed("billing", consume.FromHeader(consume.KeyHeader), consume.CloudEvent(), consume.BrokerID())
-	billing, err := consume.New(guard, keys, bill, &consume.Options{Retention: consume.DefaultRetention, ShortRetention: true})
+	billing, err := consume.New(guard, keys, bill, &consume.Options{Retention: consume.DefaultRetention, AllowShortRetention: true})
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ type Options struct {
 	ReceiverQueue int
 	// Horizon is the message TTL of the topic, which a client cannot ask for:
 	// driver.Forever by default, as in Pulsar. Serve refuses to start if it is longer
-	// than the consumer's Retention: see consume.Options.ShortRetention.
+	// than the consumer's Retention: see consume.Options.AllowShortRetention.
 	Horizon time.Duration
 }
 

@@ -132,7 +132,7 @@ func member(t *testing.T, b *broker, st store.Store, keys consume.CallFunc, l *l
 	c, err := consume.New(g, keys, func(_ context.Context, x *semel.Execution, m *consume.Message) error {
 		l.effect(x, m)
 		return nil
-	}, &consume.Options{Retention: consume.DefaultRetention, ShortRetention: true, Drain: time.Second})
+	}, &consume.Options{Retention: consume.DefaultRetention, AllowShortRetention: true, Drain: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

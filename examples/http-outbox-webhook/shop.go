@@ -65,7 +65,7 @@ func (s *shop) close() {
 	_ = s.store.Close() // every order is committed
 }
 
-// customer names the authenticated customer. Basic authentication stands for yours.
+// customer names the authenticated customer. Replace basic authentication by your own.
 func customer(r *http.Request) (string, error) {
 	name, _, ok := r.BasicAuth()
 	if !ok {

@@ -68,9 +68,9 @@ func serve(ctx context.Context, c *config) error {
 		return err
 	}
 	// The topic keeps messages without a limit, so a message may be older than the
-	// oldest record. ShortRetention accepts that such a message goes to the quarantine.
+	// oldest record. AllowShortRetention accepts that such a message goes to the quarantine.
 	keys := consume.Keyed("orders", consume.FromHeader(consume.KeyHeader))
-	orders, err := consume.New(once, keys, keep, &consume.Options{Concurrency: 8, ShortRetention: true})
+	orders, err := consume.New(once, keys, keep, &consume.Options{Concurrency: 8, AllowShortRetention: true})
 	if err != nil {
 		return err
 	}

@@ -54,9 +54,9 @@ func serve(ctx context.Context, c *config) error {
 	}
 	defer func() { _ = source.Close() }() // Serve has settled all messages
 	// The queue keeps messages without a limit, so a message may be older than the
-	// oldest record. ShortRetention accepts that such a message goes to the quarantine.
+	// oldest record. AllowShortRetention accepts that such a message goes to the quarantine.
 	keys := consume.Keyed("orders", consume.FromHeader(consume.KeyHeader), semelamqp.FromMessageID())
-	orders, err := consume.New(once, keys, keep, &consume.Options{Concurrency: 8, ShortRetention: true})
+	orders, err := consume.New(once, keys, keep, &consume.Options{Concurrency: 8, AllowShortRetention: true})
 	if err != nil {
 		return err
 	}

@@ -23,8 +23,8 @@ import (
 )
 
 // Atomic runs calls so that the record and the handler's writes to the database commit
-// in one transaction. The effect then happens exactly once. It is a semel.Runner. Safe
-// for concurrent use. Make it with [NewAtomic].
+// in one transaction. The effect then happens exactly once. An Atomic is a semel.Runner,
+// and safe for concurrent use. Make it with [NewAtomic].
 type Atomic struct {
 	store *Store
 	guard *semel.Guard
@@ -41,14 +41,16 @@ type Atomic struct {
 var _ semel.Runner = (*Atomic)(nil)
 
 // NewAtomic makes an Atomic that keeps its records in st. Nil options mean the defaults.
-// Options for leases and doubt must be zero, because a transaction that fails has had no
-// effect; otherwise the error names them. MaxAttempts counts attempts whose transactions
-// were rolled back; see [Atomic.Run].
+// MaxAttempts counts attempts whose transactions were rolled back; see [Atomic.Run].
+//
+// These options must be zero, because they are about leases and doubt, which a transaction
+// does not have: OnDoubt, Reconcile, Lease, Reservation, Backoff, MaxWaiters,
+// SettleTimeout, Rerun and UnprotectedOnOutage. NewAtomic's error names those that are set.
 //
 // StoreTimeout limits BEGIN with the claim, COMMIT, and the work after COMMIT. It does
-// not limit the statements of the handler, and in [Atomic.RunWhole] not BEGIN and the
-// lookup of the keys: give these calls a context with a deadline. [Atomic.In] sets no
-// limit.
+// not limit the statements of the handler. In [Atomic.RunWhole] it does not limit BEGIN
+// and the lookup of the keys either, so pass a context with a deadline. In [Atomic.In] it
+// limits nothing.
 func NewAtomic(st *Store, o *semel.Options) (*Atomic, error) {
 	if st == nil {
 		return nil, errors.New("pgstore: NewAtomic: the store is nil; use the store that Open or New returned")
@@ -146,8 +148,8 @@ func (a *Atomic) runIn(ctx context.Context, db pgwire.Execer, call semel.Call, f
 }
 
 // Do runs fn once for a call, in a transaction that commits fn's writes together with
-// the record, and returns fn's result. A duplicate gets the recorded result. Do is
-// semel.Do with a transaction for fn; see [Atomic.Run] for errors and retries.
+// the record, and returns fn's result. A duplicate gets the recorded result. [Atomic.Run]
+// explains errors and retries. Results are encoded as by semel.Do.
 func Do[T any](ctx context.Context, a *Atomic, call semel.Call, fn func(ctx context.Context, x *semel.Execution, tx pgx.Tx) (T, error)) (T, error) {
 	return semel.Do(ctx, a, call, func(ctx context.Context, x *semel.Execution) (T, error) {
 		tx, ok := TxFrom(ctx)
@@ -174,8 +176,8 @@ func Once(ctx context.Context, a *Atomic, call semel.Call, fn func(ctx context.C
 
 // DoSQL is [Do] for applications with database/sql: it begins a transaction on db for
 // fn, and commits it together with the record. The driver of db must be pgx (package
-// stdlib), and its database must be the store's database. Retries, replays, kept
-// failures, panics and commits without an answer are as with Do. The differences:
+// stdlib), and its database must be the store's database. Results, errors and retries are
+// as with Do. The differences:
 //
 //   - An *sql.Tx cannot refuse Commit and Rollback. Fn must not call Commit: its writes
 //     would be committed without a record. DoSQL then returns semel.ErrInDoubt, and
@@ -281,8 +283,8 @@ func (s *Store) inside(ctx context.Context) (*txIn, bool) {
 	return nil, false
 }
 
-// TxFrom returns the transaction of the handler that an Atomic has given ctx. Use it in
-// code that gets only a context, such as an http.Handler or a message handler. It
+// TxFrom returns the transaction of the running handler of an Atomic. Use it in code that
+// gets only the handler's context, such as an http.Handler or a message handler. TxFrom
 // reports false outside of a handler, and inside a handler of [DoSQL].
 func TxFrom(ctx context.Context) (pgx.Tx, bool) {
 	in, ok := ctx.Value(txKey{}).(*txIn)

@@ -24,16 +24,16 @@ type Ended struct {
 	Err error
 }
 
-// NewCall is a call of a batch that is not done yet. The handler does the work of the
+// PendingCall is a call of a batch that is not done yet. The handler does the work of the
 // call, and may set Outcome and Err.
-type NewCall struct {
-	Index     int              // of the call in the batch
+type PendingCall struct {
+	Index     int              // the index of the call in the batch
 	Execution *semel.Execution // the run of the call: its key, attempt and fencing token
 	// Outcome is the result that duplicates get. It may be zero.
 	Outcome store.Outcome
 	// Err says that the call has failed, and that the handler has written nothing for
-	// it. A *semel.Failure is recorded as the result. Any other error but semel.NoEffect
-	// is recorded as a failed attempt. The other calls go on.
+	// it. The other calls go on. A *semel.Failure is recorded as the result, and
+	// semel.NoEffect is not recorded. Any other error is recorded as a failed attempt.
 	Err error
 }
 
@@ -46,16 +46,16 @@ type NewCall struct {
 // another transaction is running, even if Call.Wait is set: such a call ends with
 // semel.ErrInProgress.
 //
-// If fn cannot do one call, it sets NewCall.Err, and the other calls go on. If fn
-// returns an error, it runs again for each half of the batch, until the failing call
-// is alone. So fn may run several times, and must have no effect outside of the
-// transaction. For refused commits and broken connections, see "Batches" in the
-// package documentation.
-func (a *Atomic) RunWhole(ctx context.Context, calls []semel.Call, fn func(ctx context.Context, fresh []*NewCall) error) []Ended {
+// If fn cannot do one call, it sets PendingCall.Err, and the other calls go on. If fn
+// returns an error, the writes are undone, and fn runs again for each half of the batch,
+// until the failing call is alone. So fn may run several times, and must have no effect
+// outside of the transaction. For refused commits and broken connections, see "Batches"
+// in the package documentation.
+func (a *Atomic) RunWhole(ctx context.Context, calls []semel.Call, fn func(ctx context.Context, fresh []*PendingCall) error) []Ended {
 	return a.runWhole(ctx, nil, calls, fn)
 }
 
-func (a *Atomic) runWhole(ctx context.Context, prefetched *PrefetchedBatch, calls []semel.Call, fn func(ctx context.Context, fresh []*NewCall) error) []Ended {
+func (a *Atomic) runWhole(ctx context.Context, prefetched *PrefetchedBatch, calls []semel.Call, fn func(ctx context.Context, fresh []*PendingCall) error) []Ended {
 	b := &batchRun{atomic: a, calls: calls, results: make([]Ended, len(calls)), handler: fn, prefetched: prefetched}
 	if prefetched != nil {
 		prefetched.run = b
@@ -77,7 +77,7 @@ type batchRun struct {
 	atomic  *Atomic
 	calls   []semel.Call
 	results []Ended
-	handler func(ctx context.Context, fresh []*NewCall) error
+	handler func(ctx context.Context, fresh []*PendingCall) error
 
 	failedKeys map[pgtype.UUID]bool // keys with a failed attempt in this batch
 	prefetched *PrefetchedBatch     // the prefetched batch that this runs, or nil

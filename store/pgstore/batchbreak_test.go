@@ -58,7 +58,7 @@ func TestRunWhole_CallBreaksConnection_OthersSucceed(t *testing.T) {
 			p := newShop(t, openNew(t, nil), nil)
 			calls := poll("a", "b", "c", "bad", "d", "e", "bad", "f")
 			for attempt := 1; attempt <= 2; attempt++ {
-				ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
+				ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*PendingCall) error {
 					tx, _ := TxFrom(ctx)
 					var keys []string
 					for _, f := range fresh {

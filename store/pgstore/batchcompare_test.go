@@ -52,7 +52,7 @@ func TestRunWhole_ComparedWithPublishedPattern(t *testing.T) {
 	}{
 		{"1 tx a message, 16 goroutines", func(ctx context.Context, keys []string) error { return byGoroutines(ctx, keys, 16, pub.oneTx) }},
 		{"RunWhole, unnest", func(ctx context.Context, keys []string) error {
-			return check(a.RunWhole(ctx, calls(keys), func(ctx context.Context, fresh []*NewCall) error {
+			return check(a.RunWhole(ctx, calls(keys), func(ctx context.Context, fresh []*PendingCall) error {
 				tx, _ := TxFrom(ctx)
 				rows := make([]string, len(fresh))
 				for i, f := range fresh {
@@ -63,7 +63,7 @@ func TestRunWhole_ComparedWithPublishedPattern(t *testing.T) {
 			}))
 		}},
 		{"RunWhole, unnest, no outcome", func(ctx context.Context, keys []string) error {
-			return check(a.RunWhole(ctx, calls(keys), func(ctx context.Context, fresh []*NewCall) error {
+			return check(a.RunWhole(ctx, calls(keys), func(ctx context.Context, fresh []*PendingCall) error {
 				tx, _ := TxFrom(ctx)
 				rows := make([]string, len(fresh))
 				for i, f := range fresh {

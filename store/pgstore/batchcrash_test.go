@@ -126,7 +126,7 @@ func TestRunWhole_WorkerProcess(t *testing.T) {
 		return err
 	}
 	calls := poll(numbered("k", 20)...)
-	whole := func(ctx context.Context, fresh []*NewCall) error {
+	whole := func(ctx context.Context, fresh []*PendingCall) error {
 		for i, f := range fresh {
 			if i == 10 {
 				stop.reached("in the middle")
@@ -141,7 +141,7 @@ func TestRunWhole_WorkerProcess(t *testing.T) {
 	case "ahead":
 		q := a.Prefetcher()
 		n, behind := q.Prefetch(t.Context(), calls), q.Prefetch(t.Context(), poll(numbered("l", 20)...))
-		n.Run(t.Context(), func(ctx context.Context, fresh []*NewCall) error {
+		n.Run(t.Context(), func(ctx context.Context, fresh []*PendingCall) error {
 			if !behind.waitPrefetched() {
 				t.Error("there was no look ahead")
 			}

@@ -16,8 +16,8 @@ import (
 
 // handlerExcept is a handler of many that does the work of all, but of those with an error
 // for their key. It counts the runs of each, and keeps the sizes.
-func (w *worker) handlerExcept(sizes *[]int, says map[string]error) func(context.Context, []*NewCall) error {
-	return func(ctx context.Context, fresh []*NewCall) error {
+func (w *worker) handlerExcept(sizes *[]int, says map[string]error) func(context.Context, []*PendingCall) error {
+	return func(ctx context.Context, fresh []*PendingCall) error {
 		*sizes = append(*sizes, len(fresh))
 		tx, _ := TxFrom(ctx)
 		for _, f := range fresh {
@@ -96,7 +96,7 @@ func TestRunWhole_HandlerHidesFailure_OneCallFails(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w, sizes := newWorker(p), []int{}
 	calls := poll("a", "b", "bad", "c")
-	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
+	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*PendingCall) error {
 		err := w.handlerExcept(&sizes, nil)(ctx, fresh)
 		for _, f := range fresh {
 			if tx, _ := TxFrom(ctx); f.Execution.Key() == "bad" {
@@ -121,7 +121,7 @@ func TestRunWhole_StatementFails_AttemptOfCallWithErr(t *testing.T) {
 	mustExec(t, p.s.appPool, "ALTER TABLE "+p.table+" ADD CHECK (key <> 'bad')")
 	calls := poll("a", "bad", "b")
 	for _, want := range []string{"check constraint", "check constraint", "all 2 attempts failed"} {
-		ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
+		ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*PendingCall) error {
 			tx, _ := TxFrom(ctx)
 			for _, f := range fresh {
 				_, f.Err = tx.Exec(ctx, "INSERT INTO "+p.table+" VALUES ($1)", f.Execution.Key())
@@ -152,7 +152,7 @@ func TestRunWhole_Outage_LaterCallsNotRun(t *testing.T) {
 			if n > maxTogether {
 				c.At(look)
 			}
-			ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
+			ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*PendingCall) error {
 				if err := w.handlerExcept(&sizes, nil)(ctx, fresh); err != nil {
 					return err
 				}

@@ -36,7 +36,7 @@ func TestRunWhole_StatementTimesOut_LaterStatementsUndone(t *testing.T) {
 			}
 			return err
 		}
-		ends := p.a.RunWhole(t.Context(), poll(keys...), func(ctx context.Context, fresh []*NewCall) error {
+		ends := p.a.RunWhole(t.Context(), poll(keys...), func(ctx context.Context, fresh []*PendingCall) error {
 			for _, f := range fresh {
 				if err := work(ctx, f.Execution.Key()); err != nil {
 					return err
@@ -74,7 +74,7 @@ func TestRunWhole_SingleCallFails_RunsOnceOthersContinue(t *testing.T) {
 	}
 	p.a.savepointBatches.Store(0)
 	calls := poll("a", "meets", "b")
-	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
+	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*PendingCall) error {
 		tx, _ := TxFrom(ctx)
 		for _, f := range fresh {
 			sql := "INSERT INTO " + p.table + " VALUES ('" + f.Execution.Key() + "')"

@@ -97,7 +97,7 @@ func TestRunWhole_HandlersDeadlock_RunsAgain(t *testing.T) {
 		all.Go(func() {
 			first := true
 			calls := poll(fmt.Sprint(i, "a"), fmt.Sprint(i, "b"))
-			ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
+			ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*PendingCall) error {
 				runs.Add(1)
 				tx, _ := TxFrom(ctx)
 				for n := range fresh {
@@ -139,7 +139,7 @@ func TestRunWhole_RefusedRepeatedly_Splits(t *testing.T) {
 	mustExec(t, p.s.appPool, "CREATE TRIGGER raise AFTER INSERT ON "+p.table+" FOR EACH ROW EXECUTE FUNCTION "+raise)
 	sizes := []int{}
 	calls := poll(numbered("k", 4)...)
-	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
+	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*PendingCall) error {
 		sizes = append(sizes, len(fresh))
 		tx, _ := TxFrom(ctx)
 		if _, err := tx.Exec(ctx, "DELETE FROM "+p.table); err != nil {
@@ -199,7 +199,7 @@ func TestRunWhole_Canceled_LeavesNothing(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	calls := poll("a", "b", "c")
-	ends := p.a.RunWhole(ctx, calls, func(ctx context.Context, fresh []*NewCall) error {
+	ends := p.a.RunWhole(ctx, calls, func(ctx context.Context, fresh []*PendingCall) error {
 		tx, _ := TxFrom(ctx)
 		for _, f := range fresh {
 			if f.Index == 1 {

@@ -19,9 +19,9 @@ import (
 // runCalls runs one handler for all calls that are not done. If several calls have the
 // same key, the first one is in the first round, and the next one waits for the end of
 // the first. Usually there is one round.
-func (b *batchTry) runCalls(ctx context.Context, fn func([]*NewCall) error) error {
+func (b *batchTry) runCalls(ctx context.Context, fn func([]*PendingCall) error) error {
 	round := make([]*batchCall, len(b.calls))
-	newCalls := make([]NewCall, len(b.calls))
+	newCalls := make([]PendingCall, len(b.calls))
 	for i := range b.calls {
 		round[i] = &b.calls[i]
 	}
@@ -29,7 +29,7 @@ func (b *batchTry) runCalls(ctx context.Context, fn func([]*NewCall) error) erro
 	if b.prefetch == nil {
 		busy = make(map[pgtype.UUID]bool, len(round))
 	}
-	admitted, fresh := make([]*batchCall, 0, len(round)), make([]*NewCall, 0, len(round))
+	admitted, fresh := make([]*batchCall, 0, len(round)), make([]*PendingCall, 0, len(round))
 	for len(round) > 0 {
 		var next []*batchCall
 		admitted, fresh = admitted[:0], fresh[:0]
@@ -43,7 +43,7 @@ func (b *batchTry) runCalls(ctx context.Context, fn func([]*NewCall) error) erro
 				continue
 			}
 			if x := c.claim(ctx); x != nil {
-				newCalls[0] = NewCall{Index: c.index, Execution: x}
+				newCalls[0] = PendingCall{Index: c.index, Execution: x}
 				admitted, fresh = append(admitted, c), append(fresh, &newCalls[0])
 				if newCalls = newCalls[1:]; busy != nil {
 					busy[c.id] = true
@@ -66,7 +66,7 @@ func (b *batchTry) runCalls(ctx context.Context, fn func([]*NewCall) error) erro
 	return nil
 }
 
-func (b *batchTry) runHandler(ctx context.Context, admitted []*batchCall, fresh []*NewCall, fn func([]*NewCall) error) error {
+func (b *batchTry) runHandler(ctx context.Context, admitted []*batchCall, fresh []*PendingCall, fn func([]*PendingCall) error) error {
 	b.txUsed = false
 	if len(admitted) == 1 {
 		b.running = admitted[0]
@@ -85,7 +85,7 @@ func (b *batchTry) runHandler(ctx context.Context, admitted []*batchCall, fresh 
 		b.tx.queueCheck()
 	}
 	if len(admitted) == 1 && handlerErr == nil && status == failedTx {
-		handlerErr = fresh[0].Err // NewCall.Err reports the statement that failed
+		handlerErr = fresh[0].Err // PendingCall.Err reports the statement that failed
 	}
 	if len(admitted) > 1 && status != brokenTx && (handlerErr != nil || status == failedTx) && !pgwire.Again(handlerErr) && !table.LostRace(handlerErr) {
 		return fmt.Errorf("%w: %w", errSplitBatch, errors.Join(handlerErr))

@@ -52,7 +52,7 @@ func TestRunWhole_HandlerFails_WritesUndone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newShop(t, openNew(t, nil), nil)
 			poison := errors.New("poison")
-			ends := p.a.RunWhole(t.Context(), poll("a", "bad", "b"), func(ctx context.Context, fresh []*NewCall) error {
+			ends := p.a.RunWhole(t.Context(), poll("a", "bad", "b"), func(ctx context.Context, fresh []*PendingCall) error {
 				tx, _ := TxFrom(ctx)
 				for _, f := range fresh {
 					if f.Index == 1 {
@@ -96,7 +96,7 @@ func TestRunWhole_CommitUnansweredAndCallFailed_OutcomeFound(t *testing.T) {
 	p := newShop(t, openThrough(t, first, through), nil)
 	poison := errors.New("poison")
 	c.At("COMMIT")
-	ends := p.a.RunWhole(t.Context(), poll("bad", "a", "b"), func(ctx context.Context, fresh []*NewCall) error {
+	ends := p.a.RunWhole(t.Context(), poll("bad", "a", "b"), func(ctx context.Context, fresh []*PendingCall) error {
 		tx, _ := TxFrom(ctx)
 		fresh[0].Err = poison
 		for _, f := range fresh[1:] {

@@ -103,7 +103,7 @@ func (b *batchRun) try(ctx context.Context, which []int, useSavepoints bool) err
 	inside := withBatch(t.handlerContext(ctx), batch, &t.finished.Bool)
 	b.current = batch
 	defer func() { b.current = nil }()
-	err = batch.runCalls(ctx, func(fresh []*NewCall) error { return b.handler(inside, fresh) })
+	err = batch.runCalls(ctx, func(fresh []*PendingCall) error { return b.handler(inside, fresh) })
 	if err == nil {
 		err = batch.commit(ctx, t)
 	}

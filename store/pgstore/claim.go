@@ -259,9 +259,10 @@ func claimArrays(byID map[pgtype.UUID]*claimItem) []any {
 	}
 }
 
-// Erase deletes a record that is as it was seen, with its steps, in one round trip, and in
-// two if it has changed. The bytes stay in the files until Scrub. It implements
-// store.Eraser.
+// Erase deletes a record with its steps, in one round trip. If the record has changed since
+// it was seen, Erase deletes nothing, and returns store.ErrChanged after a second round
+// trip. The bytes of a deleted record stay in the files of the tables until Scrub. Erase
+// implements store.Eraser.
 func (j *journal) Erase(ctx context.Context, seen store.Seen) error {
 	s := j.store
 	if s.closed.Load() {

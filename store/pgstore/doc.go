@@ -15,7 +15,9 @@
 // the schema "semel" (Options.Schema), or check that they exist; see [Store.Migrate].
 //
 // A record is the row for one idempotency key. A claim gives one caller the right to
-// run the handler for a key, and a settlement stores the result. The page
+// run the handler for a key, and a settlement stores the result. Each claim gets a
+// fencing token, a number that grows. A lease is the time for which a claim holds if
+// there is no transaction around it. A sweep deletes expired records. The page
 // docs/glossary.md in the repository explains these and the other terms.
 //
 // # Ways to run a call
@@ -26,52 +28,66 @@
 //   - [Atomic.RunWhole] runs one handler for many calls in one transaction. It is meant
 //     for a consumer of a broker. A [Prefetcher] looks up the keys of the next calls
 //     while the handler runs.
-//   - A semel.Guard with this store runs calls under leases, for effects outside of
-//     this database.
+//   - A semel.Guard with this store runs calls whose effects are outside of this
+//     database, under leases. It promises less than the ways above: after a crash it
+//     cannot know whether the effect happened.
 //
 // # Promises
 //
-//   - A change is committed when the method that makes it returns nil (with Atomic.In
-//     and Store.Tx, when the caller commits). With the
-//     server's default settings it is then on disk (synchronous_commit=on).
-//     [Store.Check] reports settings that break this, and Options.RelaxedClaims
-//     relaxes it for claims.
+//   - A change is committed when the method that makes it returns nil. With Atomic.In
+//     and Store.Tx, the change is committed when the caller commits.
+//   - A committed change is on disk, because synchronous_commit is on by default. If a
+//     setting of the server breaks this promise, [Store.Check] reports the setting.
+//     Options.RelaxedClaims gives the promise up for claims.
 //   - After a failover to an asynchronous standby, the last commits may be missing, and
 //     retries of their calls run the handlers again. To prevent this, set
 //     synchronous_standby_names. A call then gets a recorded result only after the
 //     standby has it. While the standby is away, calls of an Atomic end with
-//     semel.ErrUnavailable, and with semel.ErrInDoubt, too, if their COMMIT was waiting.
+//     semel.ErrUnavailable. If the COMMIT of a call was waiting for the standby, the
+//     error also wraps semel.ErrInDoubt.
 //   - Leases and expiry use the server's clock (clock_timestamp). The fencing tokens of a
-//     key grow even if that clock is set back.
-//   - semel.Options.Retention must be longer than the longest transaction. If a sweep
-//     deletes the expired record of a key during a transaction, that transaction may get
-//     a lower fencing token for the key.
+//     key grow even if that clock is set back. There is one exception: if a sweep deletes
+//     the expired record of a key during a transaction, the token that this transaction
+//     gets for the key may be lower than the token of the deleted record. So
+//     semel.Options.Retention must be longer than the longest transaction.
 //
 // # Handlers of Atomic
 //
 // A handler must write to the database with its transaction only. It must not end the
-// transaction, and must not leave a statement running when it returns. The store does
-// not send a COMMIT or ROLLBACK of a handler, and the call fails. With the connection
-// that Conn returns, or with an *sql.Tx, a handler can end the transaction nevertheless;
-// then the call fails, too. If the handler may have committed, the call ends with
-// semel.ErrInDoubt and its key is parked: later calls end with semel.ErrParked until an
-// operator has decided.
+// transaction, and must not leave a statement running when it returns.
+//
+// If a handler calls Commit or Rollback of its pgx.Tx, the store does not send that to the
+// server, and the call fails. A handler can still end the transaction with the connection
+// that Conn returns, or with an *sql.Tx; then the call fails, too. If the handler may have
+// committed in this way, the call ends with semel.ErrInDoubt, and its key is parked:
+// later calls with the key end with semel.ErrParked, until an operator says whether the
+// effect happened.
 //
 // After the handler has returned, the methods of its transaction return
-// pgx.ErrTxClosed. The store cannot guard the results of LargeObjects and Conn, so do not
-// use them after the handler has returned. For a handler that uses Conn, the store sends
+// pgx.ErrTxClosed. The objects that LargeObjects and Conn have returned would still work,
+// so do not use them then. For a handler that uses Conn, the store sends
 // one more statement, to find out whether the handler has ended the transaction.
 //
 // If a statement fails and the handler returns nil nevertheless, the call fails, and
-// this counts as a failed attempt. If the server refuses COMMIT but accepts another
-// write, this is a failed attempt, too, and the caller gets the server's error.
+// this counts as a failed attempt.
 //
 // If another transaction is running the same key, the call waits for up to Call.Wait,
-// and then ends with semel.ErrInProgress. If the connection breaks during COMMIT, Run
-// asks the server whether the transaction has committed. If the server does not answer
-// within StoreTimeout (of semel.Options, 5 s by default), Run returns
-// semel.ErrUnavailable (or semel.ErrCanceled) together with semel.ErrInDoubt. Make the
-// same call again to find out.
+// and then ends with semel.ErrInProgress.
+//
+// # COMMIT
+//
+// If the server refuses COMMIT because of a conflict with another transaction, the handler
+// runs again: see [Atomic.Run]. If the server refuses COMMIT for another reason, nothing
+// was written, and the store records a failed attempt in a second transaction. If the
+// server accepts the second transaction, the handler's writes were the cause of the
+// refusal, and the caller gets the server's error. Otherwise the server is the cause: the
+// caller gets semel.ErrUnavailable, and no attempt counts.
+//
+// If the connection breaks during COMMIT, Run asks the server whether the transaction has
+// committed. If the server does not answer within StoreTimeout (of semel.Options, 5 s by
+// default), Run returns semel.ErrUnavailable (or semel.ErrCanceled), and the error also
+// wraps semel.ErrInDoubt. To find out, make the same call again: if the transaction has
+// committed, the call gets the recorded result; otherwise the handler runs.
 //
 // # Batches
 //
@@ -80,16 +96,18 @@
 //
 //   - A transaction takes at most 1,000 calls, because each key takes an advisory lock
 //     of the server.
-//   - If a transaction conflicts with another one, its calls run again: up to three
-//     times together, and then in halves. If the server refuses COMMIT, they run again
-//     in halves.
+//   - If a transaction conflicts with another one, its calls run again together. After
+//     three conflicts, they run in two transactions, one for each half of the calls, and
+//     a half may be halved again. If the server refuses COMMIT, the calls run again in
+//     halves at once.
 //   - If the connection breaks in the handler or at COMMIT, and the server confirms that
 //     nothing has committed, the calls run again in halves. A call that breaks its
 //     connection even when it runs alone ends with semel.ErrUnavailable, and this counts
 //     as a failed attempt.
 //   - After any other error of the server or the connection, the batch stops: the calls
-//     that have not committed end with semel.ErrUnavailable. If the error is a COMMIT
-//     without an answer, the calls with writes in it end with semel.ErrInDoubt, too.
+//     that have not committed end with semel.ErrUnavailable. If COMMIT got no answer, the
+//     errors of the calls whose records that transaction writes also wrap
+//     semel.ErrInDoubt.
 //
 // # Settings
 //

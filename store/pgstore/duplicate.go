@@ -85,9 +85,9 @@ func (w *waiter) sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Wait waits for a notification that the record may have changed; it needs
-// Options.Notify. Without it, or if the listening connection is broken, Wait returns an
-// error at once, and the caller polls. Wait implements store.Waiter.
+// Wait waits for a notification that the record may have changed. If Options.Notify is not
+// set, or if the listening connection is broken, Wait returns an error at once, and the
+// caller polls instead. Wait implements store.Waiter.
 func (s *Store) Wait(ctx context.Context, seen store.Seen) error {
 	if s.closed.Load() {
 		return ErrClosed

@@ -54,7 +54,7 @@ func TestAtomic_Encryption_NothingInTheClear(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		work := func(_ context.Context, fresh []*NewCall) error {
+		work := func(_ context.Context, fresh []*PendingCall) error {
 			for _, f := range fresh {
 				f.Outcome = result
 			}
@@ -104,7 +104,7 @@ func TestPrefetch_Encryption_RecordsAreConfirmed(t *testing.T) {
 	calls := []semel.Call{call("a"), call("b")}
 	for i := range 2 {
 		batch := a.Prefetcher().Prefetch(t.Context(), calls)
-		for _, e := range batch.Run(t.Context(), func(context.Context, []*NewCall) error { runs++; return nil }) {
+		for _, e := range batch.Run(t.Context(), func(context.Context, []*PendingCall) error { runs++; return nil }) {
 			if e.Err != nil || e.Replayed != (i > 0) {
 				t.Errorf("replayed %v, %v", e.Replayed, e.Err)
 			}

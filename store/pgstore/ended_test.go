@@ -76,7 +76,7 @@ func TestAtomic_HandlerSpoilsTransaction_EffectAndRecordAgree(t *testing.T) {
 			return Once(t.Context(), p.a, call(key), func(ctx context.Context, _ *semel.Execution, tx pgx.Tx) error { return fn(ctx, tx) })
 		},
 		"a batch": func(key string, fn func(ctx context.Context, tx pgx.Tx) error) error {
-			ends := p.a.RunWhole(t.Context(), []semel.Call{call(key)}, func(ctx context.Context, _ []*NewCall) error {
+			ends := p.a.RunWhole(t.Context(), []semel.Call{call(key)}, func(ctx context.Context, _ []*PendingCall) error {
 				tx, _ := TxFrom(ctx)
 				return fn(ctx, tx)
 			})
@@ -202,7 +202,7 @@ func TestAtomic_FailureBehindHandler_CountsAttempt(t *testing.T) {
 			},
 			"batch": func(c semel.Call) error {
 				good := call("good " + c.Key)
-				ends := p.a.RunWhole(t.Context(), []semel.Call{c, good}, func(ctx context.Context, fresh []*NewCall) error {
+				ends := p.a.RunWhole(t.Context(), []semel.Call{c, good}, func(ctx context.Context, fresh []*PendingCall) error {
 					tx, _ := TxFrom(ctx)
 					for _, n := range fresh {
 						if n.Index == 0 {

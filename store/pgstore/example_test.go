@@ -80,7 +80,7 @@ func ExampleAtomic_RunWhole() {
 		for i, m := range poll {
 			calls[i] = semel.Call{Operation: "orders consumer", Tenant: semel.Shared, Key: m.ID, Payload: semel.JSON(m)}
 		}
-		ends := a.RunWhole(ctx, calls, func(ctx context.Context, fresh []*pgstore.NewCall) error {
+		ends := a.RunWhole(ctx, calls, func(ctx context.Context, fresh []*pgstore.PendingCall) error {
 			var orders []string
 			for _, f := range fresh {
 				if m := poll[f.Index]; m.Order == "" {

@@ -36,7 +36,7 @@ func TestAtomic_CommitFails_InDoubtOnlyIfUnknown(t *testing.T) {
 				})
 			},
 			"batch": func(p *shop, key string, lose func()) error {
-				return p.a.RunWhole(t.Context(), []semel.Call{call(key)}, func(ctx context.Context, fresh []*NewCall) error {
+				return p.a.RunWhole(t.Context(), []semel.Call{call(key)}, func(ctx context.Context, fresh []*PendingCall) error {
 					tx, _ := TxFrom(ctx)
 					_, err := p.pay(key, nil)(ctx, fresh[0].Execution, tx)
 					lose()
@@ -83,7 +83,7 @@ func TestRunWhole_CommitUnanswered_OnlyItsCallsInDoubt(t *testing.T) {
 	}
 	w, sizes := newWorker(p), []int{}
 	calls := poll("a", "done", "bad", "b", "c", "d", "e", "f")
-	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
+	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*PendingCall) error {
 		if err := w.handlerExcept(&sizes, map[string]error{"bad": errors.New("poison")})(ctx, fresh); err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func TestRunWhole_HandlerCommits_OnlyItsCallsInDoubt(t *testing.T) {
 	if err := Once(t.Context(), p.a, call("done"), func(context.Context, *semel.Execution, pgx.Tx) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	ends := p.a.RunWhole(t.Context(), poll("done", "a"), func(ctx context.Context, _ []*NewCall) error {
+	ends := p.a.RunWhole(t.Context(), poll("done", "a"), func(ctx context.Context, _ []*PendingCall) error {
 		tx, _ := TxFrom(ctx)
 		return tx.Conn().PgConn().Exec(ctx, "COMMIT").Close()
 	})

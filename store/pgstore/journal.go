@@ -19,7 +19,8 @@ import (
 // with their steps.
 type journal struct{ store *Store }
 
-// RecordStep stores a step of a call in one round trip. It implements store.Journal.
+// RecordStep stores a step of a call (a recovery point of its handler, see
+// semel.Execution.Step) in one round trip. It implements store.Journal.
 func (j *journal) RecordStep(ctx context.Context, l store.Lease, step store.Step) error {
 	s := j.store
 	if s.closed.Load() {
@@ -35,9 +36,9 @@ func (j *journal) RecordStep(ctx context.Context, l store.Lease, step store.Step
 	return pgwire.Explain("record a step", err)
 }
 
-// Steps returns the steps that a call has recorded (recovery points of its handler, see
-// semel.Execution.Step) in their order, or store.ErrLeaseLost. It takes one round trip,
-// and does not wait for locks. It implements store.Journal.
+// Steps returns the steps that a call has recorded, in their order. If the lease is not
+// held any more, it returns store.ErrLeaseLost. It takes one round trip, and does not wait
+// for locks. It implements store.Journal.
 func (j *journal) Steps(ctx context.Context, l store.Lease) ([]store.Step, error) {
 	s := j.store
 	if s.closed.Load() {
@@ -149,7 +150,9 @@ func (t *ownTx) Steps(ctx context.Context, l store.Lease) ([]store.Step, error) 
 	return t.storeTx.Steps(ctx, l)
 }
 
-// SetTimer implements store.Timers in one round trip.
+// SetTimer makes the timer of a record, or changes it. A timer says when a worker of a
+// saga has to look at its record again. SetTimer takes one round trip, and implements
+// store.Timers.
 func (j *journal) SetTimer(ctx context.Context, k store.Key, seen, next store.Owner, wait time.Duration) (bool, error) {
 	id, version, micros := table.ID(k), table.Owner(next), table.Micros(wait, true).Int64
 	if seen != (store.Owner{}) {
@@ -160,7 +163,8 @@ func (j *journal) SetTimer(ctx context.Context, k store.Key, seen, next store.Ow
 	return err == nil, err
 }
 
-// DropTimer implements store.Timers in one round trip.
+// DropTimer removes the timer of a record if the timer has the version seen. It takes one
+// round trip, and implements store.Timers.
 func (j *journal) DropTimer(ctx context.Context, k store.Key, seen store.Owner) error {
 	_, err := j.timer(ctx, j.store.sql.DropTimer, table.ID(k), table.Owner(seen))
 	return err
@@ -180,7 +184,8 @@ func (j *journal) timer(ctx context.Context, statement string, args ...any) (cha
 	return changed, pgwire.Explain("change a timer", err)
 }
 
-// DueTimers implements store.Timers in one round trip.
+// DueTimers returns the timers of an operation that are due now or soon, the earliest
+// first. It takes one round trip, and implements store.Timers.
 func (j *journal) DueTimers(ctx context.Context, operation string, within time.Duration, limit int) ([]store.Timer, time.Time, error) {
 	s := j.store
 	if s.closed.Load() {
@@ -205,16 +210,17 @@ func (j *journal) DueTimers(ctx context.Context, operation string, within time.D
 	return due, store.Time(now), pgwire.Explain("read timers", err)
 }
 
-// Scrub rewrites the tables of records, steps and timers (VACUUM FULL), and the
-// planner's statistics of the database, which have samples of their values. Nobody can use
-// a table meanwhile, so that calls wait or fail. It needs free space for a copy of the
-// largest. Old bytes stay in the write-ahead log, its archive and backups.
+// Scrub removes the bytes of deleted records from the files of the tables, for example
+// after Erase. It rewrites the tables of records, steps and timers (VACUUM FULL), and the
+// planner's statistics of the database, which have samples of their values. While a table
+// is rewritten, calls wait for it or fail. Scrub needs free space for a copy of the
+// largest table. Old bytes stay in the write-ahead log, its archive and backups.
 //
-// ErrBusy: for longer than Options.LockTimeout, a transaction or a replication slot could
-// still read the deleted rows, or a transaction used a table. The role must own the tables
-// and the database, or be a superuser, and be a member of pg_read_all_stats; otherwise an
-// error says what is missing. Connect directly, and not through a pooler in transaction
-// mode. Scrub implements store.Scrubber.
+// Scrub returns ErrBusy if, for longer than Options.LockTimeout, a transaction or a
+// replication slot can still read the deleted rows, or a transaction uses a table. The
+// role must own the tables and the database, or be a superuser, and be a member of
+// pg_read_all_stats; otherwise an error says what is missing. Connect directly, and not
+// through a pooler in transaction mode. Scrub implements store.Scrubber.
 func (j *journal) Scrub(ctx context.Context) error {
 	s := j.store
 	if s.closed.Load() {
@@ -223,8 +229,9 @@ func (j *journal) Scrub(ctx context.Context) error {
 	return pgwire.Explain("scrub", s.schema().Scrub(ctx, s.ownPool, s.options.LockTimeout))
 }
 
-// Receive takes over a record of another store: in one round trip, or in a transaction
-// if it has steps. It implements store.Receiver.
+// Receive stores a record of another store with its steps, for package moved. If this store
+// already has that version of the record, or a later one, Receive changes nothing. It takes
+// one round trip, or a transaction if the record has steps. It implements store.Receiver.
 func (j *journal) Receive(ctx context.Context, r store.Record, steps []store.Step) (store.Found, error) {
 	s := j.store
 	if s.closed.Load() {

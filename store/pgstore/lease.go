@@ -3,6 +3,8 @@ package pgstore
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -151,10 +153,11 @@ type leaseRow struct {
 	fence     int64
 }
 
-// Renew implements store.Store in one round trip, and in two if a lease was not renewed,
-// on a connection of its own. If that connection hangs, the next Renew uses another one.
-// Renew does not wait for locked rows: the error of the lease is then ErrBusy, and the
-// others are renewed.
+// Renew extends leases, in one round trip. If a lease was not renewed, a second round trip
+// finds out why: store.ErrLeaseLost, or ErrBusy if its row is locked. Renew does not wait
+// for a locked row, and renews the other leases. It uses a connection that only renewals
+// use. If that connection hangs, the next Renew uses another one. Renew implements
+// store.Store.
 func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) ([]error, error) {
 	if s.closed.Load() {
 		return nil, ErrClosed
@@ -220,3 +223,37 @@ func leaseArrays(rows []leaseRow) []any {
 	}
 	return []any{ids, owners, fences}
 }
+
+type confirmLane = coalesce.Lane[struct{}, struct{}]
+
+func (s *Store) newConfirmLane() *confirmLane {
+	return coalesce.New(s.flushConfirms, &coalesce.Options[struct{}]{MaxBatch: math.MaxInt32, Flushers: 2})
+}
+
+func (s *Store) flushConfirms(ctx context.Context, batch []*coalesce.Item[struct{}, struct{}]) {
+	ctx, cancel := context.WithTimeout(ctx, s.options.settleTry)
+	defer cancel()
+	err := s.commits.Run(func() error {
+		_, err := s.ownPool.Exec(ctx, table.WriteBarrier)
+		return err
+	})
+	for _, it := range batch {
+		it.Err = err
+	}
+}
+
+// confirm returns nil after everything that was visible when it was called is durable,
+// also on the synchronous standby: it commits a write, which waits for both. All
+// callers at the same time share one write. Its errors have no code of the server, so
+// that nobody takes them for the refusal of another statement.
+func (s *Store) confirm(ctx context.Context) error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	if _, err := s.confirms.Do(ctx, struct{}{}); err != nil {
+		return fmt.Errorf("%w: %v", errUnconfirmed, err) //nolint:errorlint // see above
+	}
+	return nil
+}
+
+var errUnconfirmed = errors.New("a record was found, but the server does not confirm that it is durable; if a synchronous standby is away, commits wait for it")

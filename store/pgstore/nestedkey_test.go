@@ -53,7 +53,7 @@ func TestAtomic_SameKeyInsideHandler_InProgress(t *testing.T) {
 			})
 		},
 		"RunWhole": func() error {
-			return p.a.RunWhole(t.Context(), poll("before", "k", "behind"), func(ctx context.Context, fresh []*NewCall) error {
+			return p.a.RunWhole(t.Context(), poll("before", "k", "behind"), func(ctx context.Context, fresh []*PendingCall) error {
 				_, err := handler(ctx, fresh[1].Execution)
 				return err
 			})[1].Err

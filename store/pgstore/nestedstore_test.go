@@ -33,7 +33,7 @@ func TestRun_InsideTwoStores_JoinsOwn(t *testing.T) {
 			})
 		},
 		"RunWhole": func() error {
-			return p.a.RunWhole(t.Context(), poll("outer"), func(ctx context.Context, fresh []*NewCall) error {
+			return p.a.RunWhole(t.Context(), poll("outer"), func(ctx context.Context, fresh []*PendingCall) error {
 				return inside(ctx, fresh[0].Execution, nil)
 			})[0].Err
 		},
@@ -65,7 +65,7 @@ func TestTxContext_AfterHandler_NotUsed(t *testing.T) {
 			})
 		},
 		"RunWhole": func(key string) error {
-			return p.a.RunWhole(t.Context(), poll(key), func(ctx context.Context, fresh []*NewCall) error {
+			return p.a.RunWhole(t.Context(), poll(key), func(ctx context.Context, fresh []*PendingCall) error {
 				return leave(ctx, fresh[0].Execution)
 			})[0].Err
 		},

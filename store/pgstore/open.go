@@ -17,10 +17,10 @@ import (
 )
 
 // Open opens the store in the database at url: postgres://… or key=value pairs. It
-// runs the migrations unless Options.NoMigrate is set. The store opens connections for
-// itself (Options.Connections), and for the transactions of [Atomic] another pool of
-// pool_max_conns, which is a parameter of the url. Nil options mean the defaults. The
-// context limits only the opening.
+// runs the migrations unless Options.NoMigrate is set. The store opens up to
+// Options.Connections connections for itself, and a second pool for the transactions of
+// [Atomic]. The parameter pool_max_conns of the url is the size of that second pool. Nil
+// options mean the defaults. The context limits only the opening.
 func Open(ctx context.Context, url string, o *Options) (*Store, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -32,7 +32,7 @@ func Open(ctx context.Context, url string, o *Options) (*Store, error) {
 // New is [Open] for an application that has a pool. The transactions of [Atomic] use
 // connections of that pool, which the application closes. For everything else the store
 // opens connections of its own (Options.Connections) with the pool's settings and
-// hooks. So handlers that hold all connections of the pool do not block the store.
+// hooks, so that handlers that hold all connections of the pool do not block the store.
 func New(ctx context.Context, pool *pgxpool.Pool, o *Options) (*Store, error) {
 	if pool == nil {
 		return nil, errors.New("pgstore: New: the pool is nil; use Open for a URL")

@@ -30,9 +30,10 @@ type Options struct {
 	// refused. Transactions of an Atomic are not relaxed. Off by default.
 	RelaxedClaims bool
 	// LockTimeout is how long a change of a record waits if another transaction has
-	// locked its row: 5 s by default. After that the change fails with ErrBusy. Only
-	// a few changes wait at the same time (3 with the default Connections). The
-	// others queue; if their context ends in the queue, they get its error instead.
+	// locked its row: 5 s by default. After that the change fails with ErrBusy. At most
+	// Connections - 2*Flushers - 1 changes wait for locks at the same time, because each
+	// holds a connection: 3 by default. Further changes queue for these places. If the
+	// context of a change ends in the queue, the change fails with the context's error.
 	LockTimeout time.Duration
 	// Connections is how many connections the store opens for itself, apart from the
 	// pool for the transactions of Atomic: 12 by default. Renewals of leases use up
@@ -51,8 +52,8 @@ type Options struct {
 	// the table of records is created. Use it if vacuuming one large table takes too
 	// long; it does not make the store faster. 0, the default, creates a table
 	// without partitions; the limit is 256. The number is fixed when the tables are
-	// created. If they exist, 0 accepts any number; another value must equal theirs,
-	// or Open fails with ErrSchema. See docs/postgres.md.
+	// created. If the tables exist, 0 fits any number of partitions; with another value
+	// that differs from their number, Open fails with ErrSchema. See docs/postgres.md.
 	Partitions int
 	// Notify wakes a call that waits for a running duplicate (Call.Wait) as soon as
 	// the duplicate ends, by LISTEN and NOTIFY, so that it does not poll. Off by

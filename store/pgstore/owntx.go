@@ -279,13 +279,14 @@ func (a *Atomic) endedByHandler(ctx context.Context, t *ownTx, cause error, atte
 	return fmt.Errorf("%w: %w; its writes may be committed, so the key is parked until it is resolved", semel.ErrInDoubt, handlertx.ErrEnded)
 }
 
-// HasSynchronousStandby reports whether commits wait for a standby, that is, whether
-// synchronous_standby_names is set. Without it, a fail-over can lose the last records that
-// were confirmed. Check does not report that, because a server without a standby is safe.
-func (s *Store) HasSynchronousStandby(ctx context.Context) (has bool, err error) {
+// RequiresSynchronousStandby reports whether the setting synchronous_standby_names is not
+// empty, so that commits wait for a standby. If it is empty, a failover to a standby can
+// lose the last commits. Check does not report an empty setting, because there is no
+// failover if the server has no standby.
+func (s *Store) RequiresSynchronousStandby(ctx context.Context) (required bool, err error) {
 	if s.closed.Load() {
 		return false, ErrClosed
 	}
-	err = s.ownPool.QueryRow(ctx, "SELECT current_setting('synchronous_standby_names') <> ''").Scan(&has)
-	return has, pgwire.Explain("read the settings", err)
+	err = s.ownPool.QueryRow(ctx, "SELECT current_setting('synchronous_standby_names') <> ''").Scan(&required)
+	return required, pgwire.Explain("read the settings", err)
 }

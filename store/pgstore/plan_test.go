@@ -176,7 +176,7 @@ func planOfABatchStaysGood(t *testing.T, p *shop) {
 		if err := y.lookUpCalls(t.Context(), all(64), poll(numbered(fmt.Sprint(round, "/"), 64)...)); err != nil {
 			t.Fatal(err)
 		}
-		err = y.runCalls(t.Context(), func(fresh []*NewCall) error { n = len(fresh); return nil })
+		err = y.runCalls(t.Context(), func(fresh []*PendingCall) error { n = len(fresh); return nil })
 		y.tx.queueInserts()
 		if err = errors.Join(err, y.tx.pipeline.Flush(t.Context())); err != nil || n != 64 {
 			t.Fatalf("%d calls of 64 are new, error %v", n, err)

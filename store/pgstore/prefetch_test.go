@@ -17,8 +17,8 @@ import (
 )
 
 // rows is a handler that writes a row for each key, and counts the runs.
-func (w *worker) rows(calls []semel.Call) func(context.Context, []*NewCall) error {
-	return func(ctx context.Context, fresh []*NewCall) error {
+func (w *worker) rows(calls []semel.Call) func(context.Context, []*PendingCall) error {
+	return func(ctx context.Context, fresh []*PendingCall) error {
 		tx, _ := TxFrom(ctx)
 		keys := make([]string, len(fresh))
 		for i, f := range fresh {
@@ -74,7 +74,7 @@ func TestPrefetch_KeyInEarlierBatch_SeesItsResult(t *testing.T) {
 		first, second := poll("a", "b"), poll("b", "c", "b")
 		n := q.Prefetch(t.Context(), first)
 		var behind *PrefetchedBatch
-		ends := n.Run(t.Context(), func(ctx context.Context, fresh []*NewCall) error {
+		ends := n.Run(t.Context(), func(ctx context.Context, fresh []*PendingCall) error {
 			if behind = q.Prefetch(t.Context(), second); !behind.waitPrefetched() {
 				t.Error("there was no look ahead")
 			}
@@ -169,7 +169,7 @@ func TestPrefetch_EarlierBatchRunsAgain_OrderKept(t *testing.T) {
 					}
 				}
 				runs := 0
-				ends := n.Run(t.Context(), func(ctx context.Context, fresh []*NewCall) error {
+				ends := n.Run(t.Context(), func(ctx context.Context, fresh []*PendingCall) error {
 					runs++
 					if runs == 1 && !late || runs == 2 && late {
 						look()
@@ -297,7 +297,7 @@ func TestPrefetch_HandlerSetsOutcome_Stored(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w, q, calls := newWorker(p), p.a.Prefetcher(), poll("a", "b", "c")
 	declined := &semel.Failure{Code: "declined"}
-	ends := q.Prefetch(t.Context(), calls).Run(t.Context(), func(ctx context.Context, fresh []*NewCall) error {
+	ends := q.Prefetch(t.Context(), calls).Run(t.Context(), func(ctx context.Context, fresh []*PendingCall) error {
 		for _, f := range fresh {
 			switch calls[f.Index].Key {
 			case "a":

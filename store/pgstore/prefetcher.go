@@ -28,8 +28,9 @@ func (a *Atomic) Prefetcher() *Prefetcher {
 	return p
 }
 
-// PrefetchedBatch is a batch of a Prefetcher. Call Run or Drop before you run the next
-// batch.
+// PrefetchedBatch is a batch that was passed to [Prefetcher.Prefetch]. Call Run or Drop
+// before you run the next batch. If the batch could not be prefetched, Run only takes
+// longer.
 type PrefetchedBatch struct {
 	prefetcher *Prefetcher
 	calls      []semel.Call
@@ -53,19 +54,21 @@ const prefetchTimeout = time.Second
 const spareConnections = 3
 
 // Prefetch appends a batch. While earlier batches run, a transaction locks the keys of
-// this batch, and inserts completed records for new keys. From then on other callers
-// see these keys in progress. A key that an earlier batch has too is looked up after
-// that batch has ended, so that calls with the same key keep their order.
+// this batch, and inserts records for new keys. Other callers see these keys in progress
+// until that transaction commits, at the end of Run. If an earlier batch has the same key,
+// the key is looked up after that batch has ended, so that calls of a key keep their order.
 //
-// A batch is prefetched only if it, and each earlier batch that has not ended, has 2 to
-// 1,000 calls, all with the same operation and tenant, and if 3 connections of the pool
-// are free. After a batch in which fn failed or set an Outcome or an Err, about ten
-// batches are not prefetched. If the batch does not run within a second, its prefetch is
-// rolled back. Without a prefetch, Run does all the work.
+// A batch is prefetched if these conditions hold; otherwise Run does all the work:
 //
-// A Prefetcher holds the advisory locks of two or more batches at the same time; see
-// [Atomic.In] for the server's limit. In fn, now() is the time of the prefetch, up to a
-// second earlier. The retention of the records begins then, too.
+//   - It has 2 to 1,000 calls, all with the same operation and tenant. The same is true
+//     of each earlier batch that has not ended.
+//   - 3 connections of the pool are free.
+//   - In the last ten batches or so, fn has not failed and has set no Outcome or Err.
+//     After such a batch, the next ones set savepoints, which exclude a prefetch.
+//   - It runs within a second after its prefetch; otherwise the prefetch is rolled back.
+//
+// The advisory locks of several batches are held at once; [Atomic.In] names the server's
+// limit. In fn, now() is the time of the prefetch, and the records' retention begins then.
 func (p *Prefetcher) Prefetch(ctx context.Context, calls []semel.Call) *PrefetchedBatch {
 	batch := &PrefetchedBatch{prefetcher: p, calls: calls}
 	_, inside := p.atomic.store.inside(ctx)
@@ -101,19 +104,22 @@ func (p *Prefetcher) Prefetch(ctx context.Context, calls []semel.Call) *Prefetch
 	return batch
 }
 
-// Run runs the batch as [Atomic.RunWhole] does. A prefetch has inserted records that say:
-// completed, without an Outcome. So if fn sets an Outcome or an Err in a prefetched batch,
-// its transaction is rolled back, and fn runs again in a new one.
-func (p *PrefetchedBatch) Run(ctx context.Context, fn func(ctx context.Context, fresh []*NewCall) error) []Ended {
+// Run runs the batch as [Atomic.RunWhole] does. The records that a prefetch has inserted
+// are already in the state completed, without an Outcome, and only wait for the commit. If
+// fn sets an Outcome or an Err in a prefetched batch, these records are wrong: the
+// transaction is rolled back, and fn runs again in a new one.
+func (p *PrefetchedBatch) Run(ctx context.Context, fn func(ctx context.Context, fresh []*PendingCall) error) []Ended {
 	defer p.Drop()
 	return p.prefetcher.atomic.runWhole(ctx, p, p.calls, fn)
 }
 
-// Err tells fn, while it runs, how call i of the batch has ended, because fn gets only the
-// new calls. Err returns nil if the call is done, or has not ended. If it returns
-// semel.ErrInProgress, call i is running elsewhere. If a later call must not run before
-// call i, fn must write nothing for it, and set its NewCall.Err to semel.NoEffect with
-// this error.
+// Err returns the error with which call i of the batch has ended. It returns nil if call i
+// has succeeded, now or earlier, or if call i is still running. Use Err inside fn, to learn
+// about the calls that fn does not get.
+//
+// If Err returns semel.ErrInProgress, another transaction is running the key of call i.
+// Suppose that call k must not run before call i. Then fn must write nothing for call k,
+// and must set PendingCall.Err of call k to semel.NoEffect(err), where err is that error.
 func (p *PrefetchedBatch) Err(i int) error {
 	run := p.run
 	if run == nil || i < 0 || i >= len(run.results) {

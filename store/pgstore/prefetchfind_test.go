@@ -202,7 +202,7 @@ func TestPlan_PrefetchMadeForSmallTable_UsesIndex(t *testing.T) {
 			if !n.waitPrefetched() {
 				t.Fatal("there was no look")
 			}
-			for _, e := range n.Run(t.Context(), func(ctx context.Context, fresh []*NewCall) error {
+			for _, e := range n.Run(t.Context(), func(ctx context.Context, fresh []*PendingCall) error {
 				tx, _ := TxFrom(ctx)
 				if is := ask[string](t, tx, "SELECT current_setting('plan_cache_mode') || current_setting('enable_seqscan')"); is != was {
 					t.Errorf("settings were %q, and are %q", was, is)

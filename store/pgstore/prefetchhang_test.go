@@ -134,7 +134,7 @@ func TestPrefetch_Hangs_OnlyDelays(t *testing.T) {
 			}
 			h.next.Store(!c.came)
 			var behind *PrefetchedBatch
-			wantDone(t, n.Run(t.Context(), func(ctx context.Context, fresh []*NewCall) error {
+			wantDone(t, n.Run(t.Context(), func(ctx context.Context, fresh []*PendingCall) error {
 				behind = q.Prefetch(t.Context(), second)
 				if c.came {
 					if !behind.waitPrefetched() {

@@ -102,7 +102,7 @@ func TestPrefetch_AfterSweep_FenceGrows(t *testing.T) {
 			t.Fatal("nothing is recorded ahead")
 		}
 		fences := map[string]uint64{}
-		wantDone(t, n.Run(t.Context(), func(_ context.Context, fresh []*NewCall) error {
+		wantDone(t, n.Run(t.Context(), func(_ context.Context, fresh []*PendingCall) error {
 			for _, f := range fresh {
 				fences[f.Execution.Key()] = f.Execution.Fence()
 			}

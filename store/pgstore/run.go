@@ -18,22 +18,23 @@ import (
 )
 
 // Run runs fn once for a call, in a transaction of its own; [TxFrom] gives fn the
-// transaction. Run takes two round trips besides those of fn, and holds a connection of
-// Atomic's pool while fn runs. While many calls are duplicates, Run first looks for a recorded
-// result on a connection of the store, and concurrent calls share this lookup. A Run
-// inside fn, with fn's context, joins the transaction, as with [Atomic.In].
+// transaction. A Run inside fn, with fn's context, joins the transaction, as with
+// [Atomic.In].
 //
 //   - If fn returns nil, its writes and the record commit.
 //   - If fn returns a *semel.Failure, its writes are undone, and the failure is recorded.
-//   - If fn returns semel.NoEffect, all is rolled back. After any other error, a second
-//     transaction also records a failed attempt, which MaxAttempts counts.
-//   - If the server refuses COMMIT but accepts that second transaction, this is a failed
-//     attempt, too.
+//   - If fn returns semel.NoEffect, the transaction is rolled back.
+//   - If fn returns another error, the transaction is rolled back, and a second one records
+//     a failed attempt, which MaxAttempts counts.
 //   - After a serialization failure or a deadlock fn runs again, up to ten times in all.
 //     If COMMIT conflicts each time, the ten runs count as one failed attempt.
 //
-// For the rules of fn, duplicates in flight and commits without an answer, see "Handlers
-// of Atomic" in the package documentation.
+// Run takes two round trips besides those of fn, and holds a connection of Atomic's pool
+// while fn runs. If many of the recent calls were duplicates and several calls run at
+// once, the calls share a lookup of recorded results first, on the store's connection.
+//
+// For the rules of fn, concurrent duplicates and failures of COMMIT, see "Handlers of
+// Atomic" and "COMMIT" in the package documentation.
 func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
 	return a.run(ctx, call, fn, nil)
 }

@@ -45,7 +45,7 @@ func newWorker(p *shop) *worker { return &worker{p, map[string]int{}, map[string
 // runAll runs a batch with one handler, whose effect is one statement. If one call
 // fails, the handler fails.
 func (w *worker) runAll(ctx context.Context, calls []semel.Call) []Ended {
-	return w.p.a.RunWhole(ctx, calls, func(ctx context.Context, fresh []*NewCall) error {
+	return w.p.a.RunWhole(ctx, calls, func(ctx context.Context, fresh []*PendingCall) error {
 		tx, _ := TxFrom(ctx)
 		var keys []string
 		for _, f := range fresh {
@@ -218,7 +218,7 @@ func TestRunWhole_LosesKeyToLeasedCall_RunsAgain(t *testing.T) {
 	}
 	stolen := false
 	calls := poll("a", "k", "b")
-	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
+	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*PendingCall) error {
 		tx, _ := TxFrom(ctx)
 		if !stolen {
 			stolen = true

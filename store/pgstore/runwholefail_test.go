@@ -60,7 +60,7 @@ func TestRunWhole_StatementFails_OthersSucceed(t *testing.T) {
 	w.p.want(t, "k000", "k001", "k002", "k9")
 	w = newWorker(newShop(t, openNew(t, nil), nil))
 	calls = poll("a", "bad", "b")
-	ends := w.p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
+	ends := w.p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*PendingCall) error {
 		tx, _ := TxFrom(ctx)
 		for _, f := range fresh {
 			if f.Index == 1 {
@@ -87,7 +87,7 @@ func TestRunWhole_HandlerSetsErr_OthersSucceed(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	poison, declined := errors.New("poison"), &semel.Failure{Message: "declined"}
 	runs := 0
-	ends := p.a.RunWhole(t.Context(), poll("a", "bad", "no", "b"), func(ctx context.Context, fresh []*NewCall) error {
+	ends := p.a.RunWhole(t.Context(), poll("a", "bad", "no", "b"), func(ctx context.Context, fresh []*PendingCall) error {
 		runs++
 		tx, _ := TxFrom(ctx)
 		for i, f := range fresh {
@@ -147,7 +147,7 @@ func TestRunWhole_HandlerPanics_NothingIsLeft(t *testing.T) {
 				t.Errorf("recovered %v", v)
 			}
 		}()
-		p.a.RunWhole(t.Context(), poll(keys...), func(ctx context.Context, fresh []*NewCall) error {
+		p.a.RunWhole(t.Context(), poll(keys...), func(ctx context.Context, fresh []*PendingCall) error {
 			tx, _ := TxFrom(ctx)
 			for _, f := range fresh {
 				if _, err := p.pay(f.Execution.Key(), nil)(ctx, f.Execution, tx); err != nil {

@@ -16,11 +16,11 @@ import (
 	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
-// List returns the records that f selects. If f selects only records in doubt, it reads no
-// others. Otherwise it reads the whole table in parts, without a transaction around them.
-// Unless f.Repeats is set, it keeps 16 bytes for each record that it has returned, so that
-// a record that changes meanwhile is not returned twice. For a record that cannot be read,
-// List returns an error that wraps store.ErrCorrupt, and goes on; any other error ends it.
+// List returns the records that f selects. If f selects only records in doubt, List reads
+// no others. Otherwise it reads the whole table in parts, each in a transaction of its own.
+// A record may change in between; to return it only once, List keeps 16 bytes for each
+// returned record, unless f.Repeats is set. For a record that cannot be read, List returns
+// an error that wraps store.ErrCorrupt, and goes on; any other error ends List.
 func (s *Store) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found, error] {
 	return func(yield func(store.Found, error) bool) {
 		given, seen := 0, map[[16]byte]struct{}{}
@@ -142,8 +142,8 @@ const (
 
 // Sweep deletes expired records, and returns the records whose lease has expired without
 // a settlement. Package sweep calls it. The cursor is a place on the disk: Sweep reads
-// the table in the order of the disk, without an index. It skips rows that another
-// transaction has locked, and records that cannot be read; Get and List report these.
+// the table in the order of the disk, without an index. It skips locked rows, and records
+// that cannot be read; Get and List report such records.
 func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.SweepResult, error) {
 	if s.closed.Load() {
 		return store.SweepResult{}, ErrClosed

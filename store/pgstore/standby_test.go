@@ -68,7 +68,7 @@ func (p *shop) acknowledgements(t *testing.T, held store.Record, done string) ma
 	}
 	batch := func(keys ...string) func(context.Context) error {
 		return func(ctx context.Context) error {
-			for _, end := range p.a.RunWhole(ctx, poll(keys...), func(ctx context.Context, fresh []*NewCall) error {
+			for _, end := range p.a.RunWhole(ctx, poll(keys...), func(ctx context.Context, fresh []*PendingCall) error {
 				tx, _ := TxFrom(ctx)
 				for _, n := range fresh {
 					if _, err := p.pay(keys[n.Index], nil)(ctx, n.Execution, tx); err != nil {

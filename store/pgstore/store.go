@@ -3,8 +3,6 @@ package pgstore
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
@@ -12,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-go/semel/store"
-	"github.com/semel-go/semel/store/coalesce"
 	"github.com/semel-go/semel/store/pgstore/internal/notify"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/internal/table"
@@ -59,8 +56,9 @@ var _ interface {
 	store.Receiver
 } = (*Store)(nil)
 
-// Claim implements store.Store in one round trip, which concurrent claims share. With
-// Options.RelaxedClaims it refuses the policy semel.Park.
+// Claim inserts a record for a key that has none, or returns the record that is there. It
+// takes one round trip, which concurrent claims share. With Options.RelaxedClaims it
+// refuses the policy semel.Park. It implements store.Store.
 func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
 	if err := s.checkProposal(&p); err != nil {
 		return store.Found{}, err
@@ -97,7 +95,9 @@ func (s *Store) waitForLock(ctx context.Context, fn func() error) error {
 	return fn()
 }
 
-// Swap implements store.Store in one round trip, and in two if the record has changed.
+// Swap replaces a record that is still as the caller has seen it, for example to take
+// over an expired lease. It takes one round trip. If the record has changed, Swap takes
+// two, and returns the current record. It implements store.Store.
 func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
 	if err := s.checkProposal(&p); err != nil {
 		return store.Found{}, err
@@ -119,7 +119,9 @@ func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (st
 	return f, err
 }
 
-// Settle implements store.Store in one round trip, which concurrent settlements share.
+// Settle stores the result of the caller's claim, or returns store.ErrLeaseLost if the
+// claim does not hold any more. It takes one round trip, which concurrent settlements
+// share. It implements store.Store.
 func (s *Store) Settle(ctx context.Context, l store.Lease, t store.Settlement) error {
 	if s.closed.Load() {
 		return ErrClosed
@@ -151,7 +153,8 @@ func (s *Store) Settle(ctx context.Context, l store.Lease, t store.Settlement) e
 	return pgwire.Explain("settle", err)
 }
 
-// Get implements store.Store in one round trip. It does not wait for locks.
+// Get reads the record of a key. It takes one round trip, and does not wait for locks. It
+// implements store.Store.
 func (s *Store) Get(ctx context.Context, key store.Key) (store.Found, error) {
 	if s.closed.Load() {
 		return store.Found{}, ErrClosed
@@ -185,8 +188,8 @@ func (s *Store) Database() *pgwire.Database {
 // *pgconn.PgError is in the chain too.
 var (
 	// ErrBusy: another transaction has locked the row for longer than
-	// Options.LockTimeout. A renewal does not wait for it. Nothing was changed. Call
-	// again, and keep transactions short.
+	// Options.LockTimeout; a renewal fails with ErrBusy at once. Nothing was changed.
+	// Call again, and keep transactions short.
 	ErrBusy = pgwire.ErrBusy
 	// ErrFull: the disk of the server is full. Nothing was changed.
 	ErrFull = pgwire.ErrFull
@@ -196,8 +199,8 @@ var (
 	// ErrForeign: the transaction is of another database, or schema, than the
 	// store.
 	ErrForeign = pgwire.ErrForeign
-	// ErrUnsafe: with a setting of the server, or a pooler, the store cannot keep its
-	// promises. The error names it.
+	// ErrUnsafe: a setting of the server, or a pooler, prevents the store from keeping
+	// its promises. The error names the setting or the pooler's fault.
 	ErrUnsafe = pgwire.ErrUnsafe
 	// ErrClosed: the store was closed.
 	ErrClosed = pgwire.ErrClosed
@@ -263,37 +266,3 @@ func (s *Store) confirmed(ctx context.Context, what string, r reading, err error
 	}
 	return r.Found, nil
 }
-
-type confirmLane = coalesce.Lane[struct{}, struct{}]
-
-func (s *Store) newConfirmLane() *confirmLane {
-	return coalesce.New(s.flushConfirms, &coalesce.Options[struct{}]{MaxBatch: math.MaxInt32, Flushers: 2})
-}
-
-func (s *Store) flushConfirms(ctx context.Context, batch []*coalesce.Item[struct{}, struct{}]) {
-	ctx, cancel := context.WithTimeout(ctx, s.options.settleTry)
-	defer cancel()
-	err := s.commits.Run(func() error {
-		_, err := s.ownPool.Exec(ctx, table.WriteBarrier)
-		return err
-	})
-	for _, it := range batch {
-		it.Err = err
-	}
-}
-
-// confirm returns nil after everything that was visible when it was called is durable,
-// also on the synchronous standby: it commits a write, which waits for both. All
-// callers at the same time share one write. Its errors have no code of the server, so
-// that nobody takes them for the refusal of another statement.
-func (s *Store) confirm(ctx context.Context) error {
-	if s.closed.Load() {
-		return ErrClosed
-	}
-	if _, err := s.confirms.Do(ctx, struct{}{}); err != nil {
-		return fmt.Errorf("%w: %v", errUnconfirmed, err) //nolint:errorlint // see above
-	}
-	return nil
-}
-
-var errUnconfirmed = errors.New("a record was found, but the server does not confirm that it is durable; if a synchronous standby is away, commits wait for it")

@@ -39,7 +39,7 @@ func (s *storm) once(r *rand.Rand, keys []string) {
 		})
 		s.recordAnswer(keys[0], res, err)
 	case 3, 4, 5:
-		fn := func(ctx context.Context, fresh []*NewCall) (err error) {
+		fn := func(ctx context.Context, fresh []*PendingCall) (err error) {
 			tx, _ := TxFrom(ctx)
 			for _, f := range fresh {
 				if f.Outcome, err = s.work(ctx, tx, r, calls[f.Index].Key); err != nil {

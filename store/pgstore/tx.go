@@ -17,12 +17,15 @@ import (
 	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
-// Tx is the store inside a transaction that the caller begins and ends. A claim takes
-// an advisory lock on its key until the transaction ends. Meanwhile a claim of the key
-// in another transaction does not wait: it gets a record in state Processing. A claim
-// without a transaction, as a Guard makes it, waits for up to Options.LockTimeout. If
-// the transaction is of another database or schema than the store, the methods return
-// ErrForeign. Not safe for concurrent use.
+// Tx returns a store.Tx for a transaction that the caller begins and ends. Its methods
+// change records within that transaction. If the transaction is of another database or
+// schema than the store, they return ErrForeign. A store.Tx is not safe for concurrent
+// use.
+//
+// A claim takes an advisory lock on its key until the transaction ends. Meanwhile, a claim
+// of the same key in another transaction does not wait: it gets a record in state
+// Processing. A claim of the key without a transaction, as a Guard makes it, waits for up
+// to Options.LockTimeout, and then fails with ErrBusy.
 //
 // The setting synchronous_commit of the transaction decides whether its commit is
 // durable. If the transaction is REPEATABLE READ or SERIALIZABLE, and another one has

@@ -121,11 +121,11 @@ func newApplication(t *testing.T, url string, o *oracle, settle time.Duration) *
 				return value, err
 			})
 		})
-		batch := func(run func(context.Context, []semel.Call, func(context.Context, []*pgstore.NewCall) error) []pgstore.Ended, name string) func(context.Context, string) (string, error) {
+		batch := func(run func(context.Context, []semel.Call, func(context.Context, []*pgstore.PendingCall) error) []pgstore.Ended, name string) func(context.Context, string) (string, error) {
 			return func(ctx context.Context, key string) (string, error) {
 				keys := []string{key, key + " beside"}
 				calls := []semel.Call{newCall(name, keys[0]), newCall(name, keys[1])}
-				ends := run(ctx, calls, func(ctx context.Context, fresh []*pgstore.NewCall) error {
+				ends := run(ctx, calls, func(ctx context.Context, fresh []*pgstore.PendingCall) error {
 					tx, _ := pgstore.TxFrom(ctx)
 					for _, n := range fresh {
 						value := o.run(name + " " + keys[n.Index])
@@ -142,7 +142,7 @@ func newApplication(t *testing.T, url string, o *oracle, settle time.Duration) *
 			}
 		}
 		a.add("batch, "+name, batch(atomic.RunWhole, "batch, "+name))
-		a.add("prefetched batch, "+name, batch(func(ctx context.Context, calls []semel.Call, fn func(context.Context, []*pgstore.NewCall) error) []pgstore.Ended {
+		a.add("prefetched batch, "+name, batch(func(ctx context.Context, calls []semel.Call, fn func(context.Context, []*pgstore.PendingCall) error) []pgstore.Ended {
 			b := atomic.Prefetcher().Prefetch(ctx, calls)
 			return b.Run(ctx, fn)
 		}, "prefetched batch, "+name))

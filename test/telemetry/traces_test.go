@@ -43,7 +43,7 @@ func TestTrace_CallsInTransactions_ReplayLinksToFirstRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	prefetcher := bank.Prefetcher()
-	nothing := func(context.Context, []*pgstore.NewCall) error { return nil }
+	nothing := func(context.Context, []*pgstore.PendingCall) error { return nil }
 	for name, run := range map[string]func(ctx context.Context, calls []semel.Call) []pgstore.Ended{
 		"Do": func(ctx context.Context, calls []semel.Call) (ended []pgstore.Ended) {
 			for _, c := range calls {

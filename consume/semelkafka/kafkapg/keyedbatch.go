@@ -114,9 +114,9 @@ func (b *keyedBatch) setResults(ctx context.Context, ended []pgstore.Ended) []dr
 
 // handleNew runs the handler for the calls that have no record, in a transaction
 // of the Atomic. It leaves out messages that would overtake an unfinished one.
-func (b *keyedBatch) handleNew(ctx context.Context, newCalls []*pgstore.NewCall) error {
+func (b *keyedBatch) handleNew(ctx context.Context, newCalls []*pgstore.PendingCall) error {
 	b.blockUnfinished(newCalls)
-	ready := make([]*pgstore.NewCall, 0, len(newCalls))
+	ready := make([]*pgstore.PendingCall, 0, len(newCalls))
 	ms := make([]*consume.Message, 0, len(newCalls))
 	for _, c := range newCalls {
 		m := b.messages[c.Index]
@@ -142,7 +142,7 @@ func (b *keyedBatch) handleNew(ctx context.Context, newCalls []*pgstore.NewCall)
 
 // blockUnfinished blocks the order keys of earlier calls that are not new and not
 // done.
-func (b *keyedBatch) blockUnfinished(newCalls []*pgstore.NewCall) {
+func (b *keyedBatch) blockUnfinished(newCalls []*pgstore.PendingCall) {
 	for i := range newCalls[len(newCalls)-1].Index {
 		if b.handlerErrs[i] == nil && b.attempts[i] == 0 { // otherwise the call was new too
 			b.blockIfNotDone(b.messages[i].OrderKey, i, b.prefetched.Err(i))
@@ -168,7 +168,7 @@ func (b *keyedBatch) blockIfNotDone(orderKey string, index int, err error) {
 // handleAlone does the work of a single message, counts the attempt, and ends the
 // message if its attempts are exhausted. If a single message fails, no other one
 // can be the cause.
-func (b *keyedBatch) handleAlone(ctx context.Context, c *pgstore.NewCall, work func() error) (err error) {
+func (b *keyedBatch) handleAlone(ctx context.Context, c *pgstore.PendingCall, work func() error) (err error) {
 	m := b.messages[c.Index]
 	b.fences[c.Index] = c.Execution.Fence()
 	open := b.marker.openTries(m)

@@ -78,7 +78,7 @@ func serveBeside(t *testing.T, l *besideLedger) (ended chan struct{}, stop func(
 	ended = make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := s.ServeBatches(ctx, l, &consume.Options{ShortRetention: true}); err != nil {
+		if err := s.ServeBatches(ctx, l, &consume.Options{AllowShortRetention: true}); err != nil {
 			t.Error(err)
 		}
 	}()

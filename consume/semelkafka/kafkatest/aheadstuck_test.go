@@ -75,7 +75,7 @@ func TestServeBatches_StuckMessage_BoundsTheFetch(t *testing.T) {
 	s := br.source(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- s.ServeBatches(ctx, l, &consume.Options{ShortRetention: true}) }()
+	go func() { done <- s.ServeBatches(ctx, l, &consume.Options{AllowShortRetention: true}) }()
 	most := 0
 	for range 60 {
 		wait(t, "looked at", l.looks)

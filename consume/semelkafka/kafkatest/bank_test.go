@@ -148,7 +148,7 @@ func (b *bank) serve(ctx context.Context, f form, s *semelkafka.Source, h kafkap
 	if o != nil {
 		opt = *o
 	}
-	opt.ShortRetention = true
+	opt.AllowShortRetention = true
 	if opt.Backoff == nil {
 		opt.Backoff = func(int) time.Duration { return 5 * time.Millisecond }
 	}

@@ -100,7 +100,7 @@ func (k *task) serve() error {
 		gens.note()
 		_, err := fmt.Fprintf(ledger, "%s %s\n", m.Body, x.DownstreamKey("effect")) // one write: appended as a whole
 		return err
-	}, &consume.Options{ShortRetention: true, Concurrency: 32})
+	}, &consume.Options{AllowShortRetention: true, Concurrency: 32})
 	if err != nil {
 		return err
 	}

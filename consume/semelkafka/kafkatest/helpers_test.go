@@ -51,7 +51,7 @@ func consumer(t testing.TB, g *semel.Guard, h consume.Handler, o *consume.Option
 	if o == nil {
 		o = &consume.Options{}
 	}
-	o.ShortRetention = true
+	o.AllowShortRetention = true
 	if o.Backoff == nil {
 		o.Backoff = func(int) time.Duration { return 5 * time.Millisecond }
 	}

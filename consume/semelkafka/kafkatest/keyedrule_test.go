@@ -66,7 +66,7 @@ func TestServeKeyed_Retention_IsChecked(t *testing.T) {
 	defer cancel()
 	s := br.source(t, nil)
 	go func() {
-		done <- kafkapg.ServeKeyed(ctx, s, a, call, b.write, &consume.Options{ShortRetention: true})
+		done <- kafkapg.ServeKeyed(ctx, s, a, call, b.write, &consume.Options{AllowShortRetention: true})
 	}()
 	if err := wait(t, "Serve ended", done); !errors.Is(err, consume.ErrRejected) {
 		t.Errorf("Serve: %v", err)

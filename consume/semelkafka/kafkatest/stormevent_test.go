@@ -69,7 +69,7 @@ func (s *storm) serve(ctx context.Context, m *stormy) error {
 	if err != nil {
 		return err
 	}
-	o.ShortRetention = true
+	o.AllowShortRetention = true
 	c, err := consume.New(g, consume.Keyed("bank", consume.FromHeader(consume.KeyHeader)), func(ctx context.Context, _ *semel.Execution, msg *consume.Message) error {
 		return pgx.BeginFunc(ctx, m.b.pool, func(tx pgx.Tx) error { return h(ctx, tx, []*consume.Message{msg}) })
 	}, o)

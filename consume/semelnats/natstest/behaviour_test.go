@@ -31,7 +31,7 @@ func consumer(t testing.TB, h consume.Handler, o *consume.Options) *consume.Cons
 	if o == nil {
 		o = &consume.Options{}
 	}
-	o.Retention, o.ShortRetention = consume.DefaultRetention, true
+	o.Retention, o.AllowShortRetention = consume.DefaultRetention, true
 	c, err := consume.New(g, consume.Keyed("natstest", consume.FromHeader(consume.KeyHeader)), h, o)
 	if err != nil {
 		t.Fatal(err)

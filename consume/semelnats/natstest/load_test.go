@@ -109,7 +109,7 @@ func member(t *testing.T, b *broker, st store.Store, keys consume.CallFunc, l *l
 		l.runs[string(m.Body)]++
 		l.derived[x.DownstreamKey("effect")] = struct{}{}
 		return nil
-	}, &consume.Options{Retention: consume.DefaultRetention, ShortRetention: true, Drain: time.Second})
+	}, &consume.Options{Retention: consume.DefaultRetention, AllowShortRetention: true, Drain: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func TestForward_TwoGroups_StoreTwoLetters(t *testing.T) {
 	}
 	serve(t, consumer(t, nop, nil), b.Connect(t))
 	g, _ := semel.New(memstore.New(nil), nil)
-	c2, err := consume.New(g, consume.Keyed("second", consume.FromHeader(consume.KeyHeader)), nop, &consume.Options{ShortRetention: true})
+	c2, err := consume.New(g, consume.Keyed("second", consume.FromHeader(consume.KeyHeader)), nop, &consume.Options{AllowShortRetention: true})
 	if err != nil {
 		t.Fatal(err)
 	}

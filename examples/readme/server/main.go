@@ -12,7 +12,7 @@ import (
 	"github.com/semel-go/semel/store/sqlitestore"
 )
 
-// account names the authenticated account. Basic authentication stands for yours.
+// account names the authenticated account. Replace basic authentication by your own.
 func account(r *http.Request) (string, error) {
 	name, _, ok := r.BasicAuth()
 	if !ok {

@@ -196,13 +196,13 @@ func (d *diagnosis) check(ctx context.Context, u storeurl.URL) (err error) {
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
 	if s, ok := store.As[interface {
-		HasSynchronousStandby(context.Context) (bool, error)
+		RequiresSynchronousStandby(context.Context) (bool, error)
 	}](h); ok {
-		has, err := s.HasSynchronousStandby(ctx)
+		required, err := s.RequiresSynchronousStandby(ctx)
 		if err != nil {
 			return err
 		}
-		if !has {
+		if !required {
 			d.Notes = append(d.Notes, noStandby)
 		}
 	}

@@ -149,7 +149,7 @@ func (s *Service) announceStop(ctx context.Context, b *bounded) (end func()) {
 func (s *Service) consumer() *consume.Options {
 	o := &s.opt
 	c := &consume.Options{
-		MaxAttempts: o.MaxAttempts, Backoff: o.Backoff, ShortRetention: true, Reopen: s.guard, // checkHorizon has looked
+		MaxAttempts: o.MaxAttempts, Backoff: o.Backoff, AllowShortRetention: true, Reopen: s.guard, // checkHorizon has looked
 		// As many messages again as are sent may be recorded, or wait for a place.
 		Concurrency: min(2*o.Concurrency, o.InFlight), InFlight: o.InFlight, Drain: o.Drain, Observe: s.observe,
 	}
