@@ -28,8 +28,10 @@ help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
 
 # The packages with tests that "make test" runs. The museum and the release have
-# commands of their own.
-ALL_PACKAGES = $(shell $(GO) list work | grep -vE '/test/(museum|release)$$')
+# commands of their own. Those that kill processes and servers, or search all states of the
+# model, run with the campaigns.
+FAULTS = $(addprefix github.com/semel-go/semel/test/,chaos storm outage model)
+ALL_PACKAGES = $(filter-out $(FAULTS),$(shell $(GO) list work | grep -vE '/test/(museum|release)$$'))
 
 # The race detector watches the tests of the packages that are linked into programs of
 # others. It does not watch those that start programs: test/, the examples, the demo and the
@@ -41,7 +43,7 @@ PLAIN_PATTERN = semel/(test|examples)/|semel/cmd/semel/demo|internal/cli$$|semel
 SLOW = $(addprefix github.com/semel-go/semel/,store/pgstore store/redisstore store/dynamostore consume/semelkafka/kafkatest \
 	consume/semelamqp consume/semelamqp/amqptest consume/semelnats/natstest consume/semelsqs \
 	store/nearcache semelhttp store/sqlitestore)
-SLOW_PLAIN = $(addprefix github.com/semel-go/semel/,cmd/semel/internal/cli cmd/semel/semel-deliver/internal/cli test/outage test/chaos consume/semelpulsar test/storm test/sim test/model)
+SLOW_PLAIN = $(addprefix github.com/semel-go/semel/,cmd/semel/internal/cli cmd/semel/semel-deliver/internal/cli consume/semelpulsar test/sim)
 WATCHED = $(SLOW) $(filter-out $(SLOW),$(shell printf '%s\n' $(ALL_PACKAGES) | grep -vE '$(PLAIN_PATTERN)'))
 PLAIN = $(SLOW_PLAIN) $(filter-out $(SLOW_PLAIN),$(shell printf '%s\n' $(ALL_PACKAGES) | grep -E '$(PLAIN_PATTERN)'))
 
@@ -66,7 +68,7 @@ test: ## Run the tests of every module in their short form, the packages with th
 	@[ -n "$(RACE)" ] || echo "LEFT OUT: the race detector, because there is no C compiler" >&2
 	@echo "LEFT OUT: the race detector for tests that start programs: test, examples, demo and command lines; and with Pulsar, whose client has races"
 	@echo "LEFT OUT: go vet and linters: make lint"
-	@echo "LEFT OUT: campaigns under faults and load: make campaigns"
+	@echo "LEFT OUT: campaigns under faults and load, storms and the model: make campaigns"
 	@echo "LEFT OUT: semelkafka on Apache Kafka, because it ran on kfake only: make test-kafka"
 	@echo "LEFT OUT: seeded bugs that the tests must catch: make museum"
 	@echo "LEFT OUT: a release, made and used as users do: make release-test"
@@ -75,7 +77,8 @@ test: ## Run the tests of every module in their short form, the packages with th
 # The race detector is for the short forms: campaigns would take twice to twenty times as
 # long with it.
 .PHONY: campaigns
-campaigns: ## Run the tests that work for minutes under faults and load, in their normal form
+campaigns: ## Run the tests that work for minutes under faults and load, and check the model
+	$(GO) test -vet=off -p $(CAMPAIGN_LANES) -timeout 30m -short $(FAULTS)
 	$(GO) test -vet=off -p $(CAMPAIGN_LANES) -timeout 30m -run '^TestCampaign' $(CAMPAIGNS)
 
 .PHONY: allocs
