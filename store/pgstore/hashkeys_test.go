@@ -36,7 +36,7 @@ func TestHashKeys_EveryWay_NoByteInTheServersFiles(t *testing.T) {
 		}
 		return nil
 	}
-	work := func(_ context.Context, fresh []*NewCall) error {
+	work := func(_ context.Context, fresh []*PendingCall) error {
 		runs += len(fresh)
 		return nil
 	}
