@@ -43,6 +43,14 @@ type broken struct {
 	at  map[store.Key]store.Record
 	old map[store.Key]store.Record
 	n   int
+
+	// The highest fence that was swept. Without it a key that got several fences within a
+	// microsecond, and was swept, could get a lower one.
+	swept uint64
+
+	// wrote is told of each claim and swap that writes, and whether it begins a new life of
+	// the key. Nil: nobody is. It has the lock.
+	wrote func(k store.Key, newLife bool)
 }
 
 func newBroken(f flaw) *broken {
@@ -50,6 +58,14 @@ func newBroken(f flaw) *broken {
 }
 
 func clock() time.Time { return store.Time(store.Micros(time.Now())) }
+
+// proposed puts the record of a claim or swap.
+func (b *broken) proposed(r store.Record, newLife bool) {
+	b.put(r)
+	if b.wrote != nil {
+		b.wrote(r.Key, newLife)
+	}
+}
 
 func (b *broken) put(r store.Record) {
 	b.old[r.Key] = b.at[r.Key]
@@ -77,11 +93,11 @@ func (b *broken) Claim(_ context.Context, p store.Proposal) (store.Found, error)
 	r, ok := b.at[p.Key]
 	b.gap(claimUnlocked)
 	if !ok {
-		r = p.Insert(time.Now(), 0)
+		r = p.Insert(time.Now(), b.swept)
 		if b.flaw == fenceBack {
 			r.Fence = 1
 		}
-		b.put(r)
+		b.proposed(r, true)
 	}
 	return b.found(&r, &p), nil
 }
@@ -104,7 +120,7 @@ func (b *broken) Swap(_ context.Context, seen store.Seen, p store.Proposal) (sto
 		if b.flaw == sameFence {
 			r.Fence = fence
 		}
-		b.put(r)
+		b.proposed(r, p.Restart)
 	}
 	return b.found(&r, &p), nil
 }
@@ -169,6 +185,7 @@ func (b *broken) Sweep(context.Context, store.Cursor, int) (store.SweepResult, e
 		switch {
 		case r.Expired(res.Now), b.flaw == sweepEarly && r.State != store.Unknown:
 			delete(b.at, k)
+			b.swept = max(b.swept, r.Fence)
 			res.Deleted++
 		case r.Lapsed(res.Now), b.flaw == sweepLive && r.State == store.Processing:
 			res.Lapsed = append(res.Lapsed, r)

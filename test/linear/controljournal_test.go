@@ -33,25 +33,13 @@ type journaled struct {
 }
 
 func newJournaled(f flaw) *journaled {
-	return &journaled{broken: newBroken(f), steps: map[store.Key][]store.Step{}, timers: map[store.Key]store.Timer{}}
-}
-
-func (b *journaled) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
-	b.mu.Lock()
-	if _, ok := b.at[p.Key]; !ok && b.flaw != stepsOutlive {
-		delete(b.steps, p.Key)
+	b := &journaled{broken: newBroken(f), steps: map[store.Key][]store.Step{}, timers: map[store.Key]store.Timer{}}
+	b.wrote = func(k store.Key, newLife bool) {
+		if newLife && f != stepsOutlive || f == stepsForget {
+			delete(b.steps, k)
+		}
 	}
-	b.mu.Unlock()
-	return b.broken.Claim(ctx, p)
-}
-
-func (b *journaled) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
-	b.mu.Lock()
-	if r, ok := b.at[seen.Key]; ok && r.Seen() == seen && (p.Restart && b.flaw != stepsOutlive || b.flaw == stepsForget) {
-		delete(b.steps, seen.Key)
-	}
-	b.mu.Unlock()
-	return b.broken.Swap(ctx, seen, p)
+	return b
 }
 
 func (b *journaled) RecordStep(_ context.Context, l store.Lease, s store.Step) error {

@@ -45,7 +45,6 @@ func TestAudit_EachAct_HasIntentAndResult(t *testing.T) {
 		{"reopen", "failed", "done", []string{"inspect", "reopen", "failed", "--tenant", "ann", "--fence", fenceOf(t, st, "failed")}},
 		{"reopen", "done", "not done", []string{"inspect", "reopen", "done", "--tenant", "ann", "--fence", fenceOf(t, st, "done")}},
 		{"saga retry", "", "not done", []string{"saga", "retry", "order", "o1", "--tenant", "ann", "--fence", "1"}},
-		{"reopen", "", "not done", []string{"inspect", "reopen", "k-of-ann", "--tenant", "ann", "--fence", "1"}},
 		{"outbox drop", "", "not done", []string{"outbox", "drop", "4711"}},
 		{"erase", "", "done", []string{"erase", "--tenant", "ann", "--yes"}},
 	}

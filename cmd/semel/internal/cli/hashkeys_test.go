@@ -3,7 +3,9 @@
 package cli
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -134,7 +136,8 @@ func TestHashKeys_ResolveReopenAndConsole_FindTheRecord(t *testing.T) {
 			t.Errorf("%v: %+v", args, r)
 		}
 	}
-	if text := read(t, trail); strings.Count(text, hashed) != 4 || strings.Contains(text, `"ann"`) {
+	twice := fmt.Sprintf(`"tenant_sha256":"%x"`, sha256.Sum256([]byte(hashed)))
+	if text := read(t, trail); strings.Count(text, twice) != 4 || strings.Contains(text, `"ann"`) {
 		t.Errorf("the audit trail is %s", text)
 	}
 	site := startConsole(t, "--store", url, "--hash-keys-file", file)
