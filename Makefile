@@ -57,7 +57,7 @@ test vet lint modules-check release-test test-kafka campaigns: export GOGC = 400
 
 # Many tests wait for servers, so more packages run at a time than there are cores. Campaigns
 # wait for more: for processes that they killed or froze.
-LANES ?= 3
+LANES ?= 4
 CAMPAIGN_LANES ?= 4
 
 .PHONY: test
