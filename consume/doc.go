@@ -79,7 +79,7 @@
 // Dead letters keep the order, too, with one exception: if the broker refuses a copy ten
 // times, the Consumer gives that message back to the broker, and goes on with the next.
 //
-// A message without an order key waits for its retry at the broker. In three cases it
+// A message without an order key goes back to the broker for the pause. In three cases it
 // waits in the Consumer instead: if the pause is at most 100 ms, if its key comes from
 // [Unprotected], and with Kafka, which cannot redeliver a single message.
 //

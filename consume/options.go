@@ -85,8 +85,8 @@ type Options struct {
 	Concurrency int
 	// InFlight limits the messages that run or are ready to run, and are not acked:
 	// 4 times Concurrency by default. If the broker limits how often it delivers a
-	// message, the limit is Concurrency, so that no delivery is used up by waiting
-	// for a free handler.
+	// message, InFlight counts as Concurrency: a message that waited for a free handler
+	// could be delivered again, and use up its deliveries.
 	InFlight int
 	// Waiting limits the messages that the Consumer keeps besides InFlight: 16 times
 	// InFlight by default. These messages wait for an earlier message of their order

@@ -91,8 +91,8 @@
 //
 // # Batches
 //
-// A batch is the calls of one [Atomic.RunWhole]. It may run in several transactions, in
-// order:
+// A batch is the calls of one [Atomic.RunWhole]. Its calls may run in several
+// transactions, one after the other:
 //
 //   - A transaction takes at most 1,000 calls, because each key takes an advisory lock
 //     of the server.

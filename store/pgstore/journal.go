@@ -229,7 +229,8 @@ func (j *journal) Scrub(ctx context.Context) error {
 	return pgwire.Explain("scrub", s.schema().Scrub(ctx, s.ownPool, s.options.LockTimeout))
 }
 
-// Receive stores a record of another store with its steps, for package moved. If this store
+// Receive stores a record that comes from another store, with its steps. Package
+// store/moved calls it. If this store
 // already has that version of the record, or a later one, Receive changes nothing. It takes
 // one round trip, or a transaction if the record has steps. It implements store.Receiver.
 func (j *journal) Receive(ctx context.Context, r store.Record, steps []store.Step) (store.Found, error) {

@@ -64,7 +64,7 @@ const spareConnections = 3
 //     of each earlier batch that has not ended.
 //   - 3 connections of the pool are free.
 //   - In the last ten batches or so, fn has not failed and has set no Outcome or Err.
-//     After such a batch, the next ones set savepoints, which exclude a prefetch.
+//     After a batch in which it did, the next ones set savepoints instead of a prefetch.
 //   - It runs within a second after its prefetch; otherwise the prefetch is rolled back.
 //
 // The advisory locks of several batches are held at once; [Atomic.In] names the server's
