@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/semel-go/semel/store"
@@ -98,15 +99,11 @@ var claimMutants = []mutant{
 		}}
 	}},
 	{"batched answers are mixed up", "claim", func(m *model) *hooks {
-		last := make(chan store.Found, 1)
+		var last atomic.Pointer[store.Found]
 		return &hooks{model: m, claim: func(ctx ctxT, p prop) (store.Found, error) {
 			f, err := m.Claim(ctx, p)
-			select {
-			case other := <-last:
-				other, f = f, other
-				last <- other
-			default:
-				last <- f
+			if other := last.Swap(&f); other != nil {
+				return *other, err
 			}
 			return f, err
 		}}
