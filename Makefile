@@ -78,8 +78,9 @@ test: ## Run the tests of every module in their short form, the packages with th
 # long with it.
 .PHONY: campaigns
 campaigns: ## Run the tests that work for minutes under faults and load, and check the model
-	$(GO) test -vet=off -p $(CAMPAIGN_LANES) -timeout 30m -short $(FAULTS)
-	$(GO) test -vet=off -p $(CAMPAIGN_LANES) -timeout 30m -run '^TestCampaign' $(CAMPAIGNS)
+	$(GO) test -vet=off -p 1 -timeout 30m -short $(FAULTS) & faults=$$!; code=0; \
+	$(GO) test -vet=off -p $(CAMPAIGN_LANES) -timeout 30m -run '^TestCampaign' $(CAMPAIGNS) || code=$$?; \
+	wait $$faults || code=$$?; exit $$code
 
 .PHONY: allocs
 allocs: ## Run the tests that count allocations, to which the race detector would add its own
