@@ -24,7 +24,7 @@ type eraseCmd struct {
 	Key         raw             `name:"key" placeholder:"KEY" help:"Only the record of this key; it needs --operation."`
 	Yes         bool            `name:"yes" help:"Erase. Without it the command only counts."`
 	AnswersOnly bool            `name:"answers-only" help:"Keep the records, so that a duplicate does not run again, and erase answers, steps and texts of errors."`
-	Rewrite     bool            `name:"rewrite" help:"Afterwards rewrite the file of SQLite or the tables of PostgreSQL, so that no old byte stays in them. It locks them while it runs: see below."`
+	Rewrite     bool            `name:"rewrite" help:"Afterwards rewrite the file of SQLite or the tables of PostgreSQL, so that no old byte stays in them. It locks them while it runs: see above."`
 	Reason      string          `name:"reason" placeholder:"TEXT" help:"Why, for the log and the audit trail. With --yes it is required."`
 	Timeout     config.Duration `name:"store-timeout" placeholder:"TIME" default:"30s" help:"How long one request to the store may take (default ${default})."`
 }
@@ -108,6 +108,9 @@ func (c *eraseCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	k := store.Key{Operation: string(c.Operation), Tenant: string(c.Tenant), Value: string(c.Key)}.Hashed(secret)
+	if secret != nil && k.Tenant != "" {
+		_, _ = fmt.Fprintln(e.stderr, "semel erase: the tenant is stored as", k.Tenant)
+	}
 	opened := c.storeFlag
 	if !c.AnswersOnly {
 		opened.Keys = "" // records without their keys can be erased, too
@@ -145,6 +148,9 @@ func (c *eraseCmd) erase(ctx context.Context, e *env, h storeurl.Handle, u *stor
 	if err == nil && c.Yes && c.Rewrite {
 		err = c.rewrite(ctx, e, h)
 		counts.Rewritten = err == nil
+	}
+	if err == nil && r.Erased+r.Left() == 0 && c.HashKeysFile == "" {
+		_, _ = fmt.Fprintln(e.stderr, "semel erase: there was no such record. If the processes of this store have --hash-keys-file, give it here, too")
 	}
 	counts.Remains = u.Remains(counts.Rewritten)
 	if err := p.end(&counts); err != nil {

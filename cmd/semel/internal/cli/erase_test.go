@@ -30,7 +30,8 @@ func TestErase_WithoutYes_OnlyCounts(t *testing.T) {
 	if r.code != program.ExitOK || !strings.Contains(r.stdout, "with --yes it would erase 4 records; left: 0 running, 1 in doubt") || left(t, st) != 5 {
 		t.Errorf("%+v; %d records", r, left(t, st))
 	}
-	if r := command(t, "erase", "--store", url, "--tenant", "nobody"); r.code != program.ExitOK || !strings.Contains(r.stdout, "would erase 0 records") {
+	if r := command(t, "erase", "--store", url, "--tenant", "nobody"); r.code != program.ExitOK || !strings.Contains(r.stdout, "would erase 0 records") ||
+		!strings.Contains(r.stderr, "--hash-keys-file") {
 		t.Errorf("a tenant without records: %+v", r)
 	}
 }

@@ -21,7 +21,7 @@ import (
 
 type importCmd struct {
 	From  string   `name:"from" placeholder:"URL" required:"" help:"Where the keys are: sqlite:PATH or postgres://USER@HOST/DATABASE with --query, or redis://HOST:PORT/0 with --match and --name."`
-	Query string   `name:"query" placeholder:"SQL" help:"A query whose columns are named operation, tenant, key, status, body, content_type, location, codec, created and expires. Only key is required."`
+	Query string   `name:"query" placeholder:"SQL" help:"A query whose columns are named operation, tenant, key, status, body, content_type, location, codec, created and expires. key is required, and status, unless --status is given."`
 	Match string   `name:"match" placeholder:"PATTERN" help:"Which keys of Redis, such as 'idem:*'."`
 	Name  string   `name:"name" placeholder:"PATTERN" help:"What the name of a key of Redis has: text, and {operation}, {tenant} and {key}, such as 'idem:{tenant}:{key}'."`
 	Value string   `name:"value" placeholder:"KIND" default:"json" enum:"json,body,none" help:"What a string of Redis holds: json (an object with the columns; default), body (the answer's body) or none. A hash has the columns as fields."`

@@ -67,7 +67,7 @@ func look(ctx context.Context, h store.Store, k store.Key) (store.Found, error) 
 		if k.Tenant != "" {
 			whose = fmt.Sprintf("of tenant %q", k.Tenant)
 		}
-		return f, noRecordError(fmt.Sprintf("there is no record of operation %q, %s, with this key; try semel inspect list", k.Operation, whose))
+		return f, noRecordError(fmt.Sprintf("there is no record of operation %q, %s, with this key; try semel inspect list, or --hash-keys-file if the store has hashes of keys", k.Operation, whose))
 	}
 	return f, err
 }

@@ -29,7 +29,7 @@ type cli struct {
 	verifyVerbs `embed:""`
 
 	Proxy   proxyCmd   `cmd:"" help:"Run a reverse proxy in front of a service: a request with an Idempotency-Key takes effect once."`
-	Deliver deliverCmd `cmd:"" passthrough:"" help:"Send the messages of a broker to a service, each once: kafka://, amqp://, nats:// and sqs://. A program of its own, semel-deliver."`
+	Deliver deliverCmd `cmd:"" passthrough:"" help:"Send the messages of a broker to a service, each once: kafka://, amqp://, nats://, sqs:// and pulsar://. A program of its own, semel-deliver."`
 	Inspect inspectCmd `cmd:"" help:"List and show records, and resolve parked requests."`
 	Console consoleCmd `cmd:"" help:"Serve pages that show what is in doubt, stuck or quarantined, and decide about it."`
 	Saga    sagaCmd    `cmd:"" help:"List and show sagas, and decide about stuck ones."`

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -163,14 +164,21 @@ func TestReady_NoTempFolder_NotReady(t *testing.T) {
 	}
 }
 
-func TestRecord_Claimed_NamesMethodAndPath(t *testing.T) {
-	s := play(t, created(), "scope: single\n")
-	s.send("POST", "/pay/1?secret=canary", "", "Idempotency-Key", "k")
-	f, err := s.store.Get(t.Context(), store.Key{Operation: "http", Value: "k"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if h := f.Record.Holder; !strings.HasSuffix(h, " POST /pay/1") {
-		t.Errorf("the holder is %q", h)
+func TestRecord_ClaimedOrRunAgain_NamesMethodAndPath(t *testing.T) {
+	var runs atomic.Int64
+	s := play(t, func(w http.ResponseWriter, _ *http.Request) {
+		if runs.Add(1) == 1 {
+			w.WriteHeader(http.StatusBadGateway) // so that the next request runs it again
+		}
+	}, "scope: single\non-doubt: retry\n")
+	for n := range int64(2) {
+		s.send("POST", "/pay/1?secret=canary", "", "Idempotency-Key", "k")
+		f, err := s.store.Get(t.Context(), store.Key{Operation: "http", Value: "k"})
+		if err != nil || runs.Load() != n+1 {
+			t.Fatalf("%d runs, %v", runs.Load(), err)
+		}
+		if h := f.Record.Holder; !strings.HasSuffix(h, " POST /pay/1") {
+			t.Errorf("after run %d the holder is %q", n+1, h)
+		}
 	}
 }

@@ -2,13 +2,15 @@ package proxy
 
 import (
 	"context"
+	"strings"
 
 	"github.com/semel-go/semel/cmd/semel/internal/limit"
+	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/store"
 )
 
 // namedStore writes the method and the path of a request into the record that it
-// claims, for semel inspect.
+// claims or takes over, for semel inspect.
 type namedStore struct{ store.Store }
 
 // Unwrap lets store.As find the optional interfaces.
@@ -16,11 +18,24 @@ func (s namedStore) Unwrap() store.Store { return s.Store }
 
 // Claim implements store.Store.
 func (s namedStore) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
-	if v := limit.FromContext(ctx); v != nil && v.Request != nil {
-		r := v.Request
-		p.Holder += " " + r.Method + " " + shortPath(r.URL.EscapedPath())
-	}
+	p.Holder = named(ctx, p.Holder)
 	return s.Store.Claim(ctx, p)
+}
+
+// Swap implements store.Store.
+func (s namedStore) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
+	p.Holder = named(ctx, p.Holder)
+	return s.Store.Swap(ctx, seen, p)
+}
+
+// named is a holder with the request of the context. That of a reconciler stays as it is:
+// its end says what it is.
+func named(ctx context.Context, holder string) string {
+	v := limit.FromContext(ctx)
+	if v == nil || v.Request == nil || strings.HasSuffix(holder, lapsed.ReconcilerSuffix) {
+		return holder
+	}
+	return holder + " " + v.Request.Method + " " + shortPath(v.Request.URL.EscapedPath())
 }
 
 // shortPath cuts a path to a length that records can hold. The query is not shown,
