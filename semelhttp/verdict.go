@@ -28,20 +28,18 @@ func NoEffect(r *http.Request) { setMark(r, markNoEffect) }
 func Final(r *http.Request) { setMark(r, markFinal) }
 
 // Explain says in one sentence why the answer to r is no result. The record shows it as its
-// last error, instead of the status and the reason of Judge. The client does not get it. If the answer is kept, or r is not protected, Explain does nothing.
+// last error, instead of the status and the reason of Judge. The client does not get it. If
+// the answer is kept, or r is not protected, Explain does nothing.
 func Explain(r *http.Request, reason string) {
-	w, ok := r.Context().Value(writerKey{}).(*handlerWriter)
-	if !ok {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.response != nil && w.response.mode != refused {
-		w.response.explanation = reason
-	}
+	changeResponse(r, func(res *response) { res.explanation = reason })
 }
 
 func setMark(r *http.Request, m outcomeMark) {
+	changeResponse(r, func(res *response) { res.mark = m })
+}
+
+// changeResponse changes the response to a request that is protected, and was not refused.
+func changeResponse(r *http.Request, change func(*response)) {
 	w, ok := r.Context().Value(writerKey{}).(*handlerWriter)
 	if !ok {
 		return
@@ -49,7 +47,7 @@ func setMark(r *http.Request, m outcomeMark) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.response != nil && w.response.mode != refused {
-		w.response.mark = m
+		change(w.response)
 	}
 }
 

@@ -28,8 +28,8 @@ func (s namedStore) Swap(ctx context.Context, seen store.Seen, p store.Proposal)
 	return s.Store.Swap(ctx, seen, p)
 }
 
-// named is a holder with the request of the context. That of a reconciler stays as it is:
-// its end says what it is.
+// named adds the request of the context to a holder. A reconciler's holder stays as it is,
+// because it is recognised by its end.
 func named(ctx context.Context, holder string) string {
 	v := limit.FromContext(ctx)
 	if v == nil || v.Request == nil || strings.HasSuffix(holder, lapsed.ReconcilerSuffix) {
