@@ -63,12 +63,16 @@ class Service(BaseHTTPRequestHandler):
         pass
 
 
+class Server(ThreadingHTTPServer):
+    request_queue_size = 128  # semel deliver opens up to 64 connections at once
+
+
 def main():
     port, Service.path_of_database = int(sys.argv[1]), sys.argv[2]
     database = sqlite3.connect(Service.path_of_database)
     database.executescript(SCHEMA)
     database.close()
-    ThreadingHTTPServer(("127.0.0.1", port), Service).serve_forever()
+    Server(("127.0.0.1", port), Service).serve_forever()
 
 
 if __name__ == "__main__":
