@@ -6,12 +6,17 @@ var sidecars = []Mutant{
 	{
 		Name: "a tenant that is over its limit is refused as fast as it sends", Rule: "limits",
 		Dir: sidecar, Func: "(*Proxy).refuse", Package: sidecar, Run: "TestLimits_TenantRefused",
-		Old: "p.pause(r.Context())", New: "",
+		Old: "p.pause(r)", New: "",
 	},
 	{
 		Name: "refused requests take the places of other tenants", Rule: "limits",
 		Dir: sidecar, Func: "(*Proxy).pause", Package: sidecar, Run: "TestLimits_TenantRefused",
-		Old: "limit.FromContext(ctx).EndUnadmitted()", New: "_ = limit.FromContext(ctx)",
+		Old: "limit.FromContext(r.Context()).EndUnadmitted()", New: "_ = limit.FromContext(r.Context())",
+	},
+	{
+		Name: "a client that hangs up keeps its connection until its refusal", Rule: "limits",
+		Dir: sidecar, Func: "(*Proxy).pause", Package: sidecar, Run: "TestPause_ClientHangsUp",
+		Old: "_, _ = io.CopyN(io.Discard, r.Body, smallBody)", New: "_ = io.Discard",
 	},
 	{
 		Name: "the body of a request that waits for its refusal does not count", Rule: "limits",

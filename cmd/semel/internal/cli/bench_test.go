@@ -86,12 +86,27 @@ func cast(t testing.TB, role, upstream string, env ...string) *proc {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self)
-	if tool, err := exec.LookPath("taskset"); role == "flood" && err == nil && runtime.NumCPU() > 1 {
-		cmd = exec.Command(tool, "--cpu-list", "1", self) // its clients are on other machines: they leave a processor to the proxy
+	command := []string{self}
+	if role == "flood" {
+		command = aside(self)
 	}
+	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = append(append(os.Environ(), roleVar+"="+role, upstreamVar+"="+upstream), env...)
 	return launch(t, cmd)
+}
+
+// aside is a command that leaves a processor to the others. While the test measures, it
+// leaves them the other one, too, as soon as they want it, as clients on other machines
+// do. What is not installed or not possible is left out.
+func aside(program string) []string {
+	command := []string{program}
+	if tool, err := exec.LookPath("taskset"); err == nil && runtime.NumCPU() > 1 {
+		command = append([]string{tool, "--cpu-list", "1"}, command...)
+	}
+	if tool, err := exec.LookPath("chrt"); err == nil && os.Getenv("SEMEL_EVIDENCE") != "" {
+		command = append([]string{tool, "--idle", "0"}, command...)
+	}
+	return command
 }
 
 // load sends requests for a while, and returns how many were answered a

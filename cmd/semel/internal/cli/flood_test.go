@@ -135,10 +135,10 @@ func quiet(t *testing.T, addr string, next *atomic.Int64, d time.Duration, ended
 //
 // The measurement compares the 99th percentiles of the other tenant. It needs a machine
 // on which the proxy has a processor when it wants one. For that reason the flood runs
-// with the lowest priority, and on one processor alone. If all the machine's work has that
-// priority, or the machine is shared, the proxy, the service and the other tenant wait for
-// a processor, and the test measures the machine. So the test does not compare if the
-// proxy's threads waited for a processor longer than they ran.
+// only when nobody else wants the processor, and on one processor alone. If the machine is
+// shared, the proxy, the service and the other tenant wait for a processor, and the test
+// measures the machine. So the test does not compare if the proxy's threads waited for a
+// processor longer than they ran.
 func TestProxy_OneTenantFloods_OthersServed(t *testing.T) {
 	idle, flood, processes, clients := 200*time.Millisecond, time.Second, 1, 16
 	measure := os.Getenv("SEMEL_EVIDENCE") != ""

@@ -16,7 +16,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
@@ -32,8 +31,8 @@ type flooder struct {
 	refusal chan struct{} // holds a value after a request was refused
 }
 
-// The flood is in processes of its own, with the lowest priority, because the test
-// measures the proxy and not the flood's share of the processor.
+// The flood is in processes of its own, which run when nobody else wants the processor,
+// because the test measures the proxy and not the flood's share of the processor.
 const (
 	floodClientsVar = "SEMEL_TEST_FLOOD_CLIENTS"
 	floodTimeVar    = "SEMEL_TEST_FLOOD_TIME"
@@ -43,7 +42,6 @@ var flooded = regexp.MustCompile(`msg=flooded served=(\d+) refused=(\d+)`)
 
 // runFlood floods an address, and prints the counts.
 func runFlood(addr string) int {
-	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19) // it may have that priority already
 	clients, err := strconv.Atoi(os.Getenv(floodClientsVar))
 	d, derr := time.ParseDuration(os.Getenv(floodTimeVar))
 	if err := errors.Join(err, derr); err != nil {

@@ -42,7 +42,7 @@ type Options struct {
 	Drain        *Duration `yaml:"drain" name:"drain" placeholder:"TIME" group:"Limits" help:"How long a stop waits for requests in flight (default 30s)."`
 	SweepEvery   *Duration `yaml:"sweep-every" name:"sweep-every" placeholder:"TIME" group:"Limits" help:"Pause between two removals of expired records (default 1m; 0: never)."`
 
-	RefusalPause *Duration `yaml:"refusal-pause" name:"refusal-pause" placeholder:"TIME" group:"Limits" help:"How long the proxy waits before it refuses a request of a tenant that is over its limits, so that a client that ignores Retry-After does not take the processor (default 250ms; 0: not at all)."`
+	RefusalPause *Duration `yaml:"refusal-pause" name:"refusal-pause" placeholder:"TIME" group:"Limits" help:"How long the proxy waits before it refuses a request of a tenant that is over its limits, so that a client that ignores Retry-After does not take the processor (default 1s; 0: not at all)."`
 	UpstreamIdle *Duration `yaml:"upstream-idle" name:"upstream-idle" placeholder:"TIME" group:"Limits" help:"How long an idle connection to the upstream is kept (default 4s; 0: for ever). Keep it below the upstream's own limit, which is 5s in Node and Uvicorn."`
 
 	ReconcileURL     *string   `yaml:"reconcile-url" name:"reconcile-url" placeholder:"URL" group:"Hooks" help:"With on-doubt park, who is asked what became of a request; see above."`

@@ -68,7 +68,7 @@ func (r *resolver) config(o *Options) *Config {
 		BodyTimeout:      r.span("body-timeout", o.BodyTimeout, time.Minute, 0, 24*time.Hour),
 		SweepEvery:       r.span("sweep-every", o.SweepEvery, time.Minute, 0, 24*time.Hour),
 		UpstreamIdle:     r.span("upstream-idle", o.UpstreamIdle, 4*time.Second, 0, time.Hour),
-		RefusalPause:     r.span("refusal-pause", o.RefusalPause, 250*time.Millisecond, 0, 10*time.Second),
+		RefusalPause:     r.span("refusal-pause", o.RefusalPause, time.Second, 0, 10*time.Second),
 		ReconcileEvery:   r.span("reconcile-every", o.ReconcileEvery, 30*time.Second, 0, 24*time.Hour),
 		ReconcileTimeout: r.span("reconcile-timeout", o.ReconcileTimeout, 10*time.Second, 10*time.Millisecond, 10*time.Minute),
 		AuthorizeTimeout: r.span("authorize-timeout", o.AuthorizeTimeout, 5*time.Second, 10*time.Millisecond, time.Minute),

@@ -1,8 +1,8 @@
 package proxy
 
 import (
-	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"time"
@@ -19,7 +19,7 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, why semelhttp.Pro
 	if l, ok := limited(why.Err); ok {
 		why = l
 		if why.Code == problem.TenantLimit.Code {
-			p.pause(r.Context())
+			p.pause(r)
 		}
 	}
 	refused(r, &why)
@@ -45,20 +45,27 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, why semelhttp.Pro
 	problem.Write(w, why)
 }
 
+// smallBody is the largest body, in bytes, that is read before a pause.
+const smallBody = 4 << 10
+
 // pause delays the refusal of a tenant that is over a limit. A client that ignores
 // Retry-After sends its next request when it has the answer to this one, so the pause
 // leaves the processor to others. A request without a place of its tenant costs no more
 // than its connection, and others may have its place among all.
-func (p *Proxy) pause(ctx context.Context) {
+func (p *Proxy) pause(r *http.Request) {
 	if p.Config.RefusalPause == 0 {
 		return
 	}
-	limit.FromContext(ctx).EndUnadmitted()
+	limit.FromContext(r.Context()).EndUnadmitted()
+	if r.Header.Get("Expect") == "" {
+		// The server notices that a client has hung up only after the whole body.
+		_, _ = io.CopyN(io.Discard, r.Body, smallBody)
+	}
 	t := time.NewTimer(p.Config.RefusalPause)
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-ctx.Done():
+	case <-r.Context().Done():
 	}
 }
 
