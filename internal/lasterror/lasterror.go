@@ -5,6 +5,7 @@ package lasterror
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 
 	"github.com/semel-go/semel/internal/lapsed"
@@ -36,6 +37,8 @@ var Table = []Meaning{
 	{UpstreamLost, "the request was sent to the service, and no whole answer came", askService},
 	{UpstreamTimeout, "the request was sent to the service, and no answer came in time", askService + ". If the service needs longer, raise --upstream-timeout"},
 	{UpstreamUnreachable, "the service could not be reached, so nothing was sent", "start the service, or correct --upstream; the next repeat is sent"},
+	{"status_*", "the service answered with the status in the code, which leaves open whether the request took effect",
+		askService + ". If the status always says that nothing was done, name it in --no-effect-statuses; if it is a result, in --final-statuses"},
 	{lapsed.CodeExhausted, "the function has failed as often as is allowed", mendAndAgain},
 	{"failure_not_kept", "it failed for good, and the failure was too large to keep", "look at the log of the service; return a shorter message"},
 	{"resolved_failed", "an operator has found that it failed", "nothing: it is the answer. Against a wrong verdict: semel inspect reopen"},
@@ -48,6 +51,10 @@ var Table = []Meaning{
 	{"grpc.*", "the method has answered with the gRPC code in the name", "nothing: duplicates get the same answer. Against a wrong one: semel inspect reopen"},
 	{"connect.*", "the method has answered with the Connect code in the name", "nothing: duplicates get the same answer. Against a wrong one: semel inspect reopen"},
 }
+
+// statusText begins the last error of an answer that leaves doubt, in package semelhttp
+// and in semel deliver.
+var statusText = regexp.MustCompile(`^the (?:handler|service) answered ([1-5][0-9]{2})\b`)
 
 // ByCode explains a code.
 func ByCode(code string) (Meaning, bool) {
@@ -80,6 +87,9 @@ func Of(r *store.Record) (Meaning, bool) {
 		if strings.Contains(r.LastError, Text(m.Code, nil)) {
 			return m, true
 		}
+	}
+	if m := statusText.FindStringSubmatch(r.LastError); m != nil {
+		return ByCode("status_" + m[1])
 	}
 	return ByCode(r.LastError)
 }

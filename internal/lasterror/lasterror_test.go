@@ -54,6 +54,8 @@ func TestOf_CodeInTextOrFailure_Found(t *testing.T) {
 		"upstream_timeout":     {State: store.Released, LastError: lasterror.Text("upstream_timeout", nil)},
 		"attempts_exhausted":   {State: store.Unknown, LastError: "all 3 attempts failed; the last: " + lasterror.Text("attempts_exhausted", nil) + "; the reconciler: no"},
 		"upstream_unreachable": {State: store.Released, LastError: "upstream_unreachable"},
+		"status_502":           {State: store.Unknown, LastError: "the handler answered 502: it may have been done"},
+		"status_500":           {State: store.Unknown, LastError: "the service answered 500 Internal Server Error: it may have been done"},
 		"resolved_failed":      {State: store.Failed, LastError: "an operator says so (upstream_lost)", Outcome: failure},
 		"failure_not_kept":     {State: store.Failed, Outcome: store.Outcome{Gone: true}},
 	} {
@@ -61,7 +63,7 @@ func TestOf_CodeInTextOrFailure_Found(t *testing.T) {
 			t.Errorf("%+v: %+v, %v, want %s", r, m, ok, want)
 		}
 	}
-	for _, text := range []string{"", "declined", "the bank said: no (upstream_lost)", "the lease of attempt 1 expired: host/1 died"} {
+	for _, text := range []string{"", "declined", "the bank said: no (upstream_lost)", "the lease of attempt 1 expired: host/1 died", "the handler answered 5020", "it says: the handler answered 502"} {
 		if m, ok := lasterror.Of(&store.Record{State: store.Released, LastError: text}); ok {
 			t.Errorf("%q: %+v", text, m)
 		}

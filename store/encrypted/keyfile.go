@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -22,12 +23,12 @@ import (
 type KeyFile struct {
 	path   string
 	warn   func(error)
-	reread func(keys int)
+	reread func(ids []string)
 
 	mu      sync.Mutex
 	looked  time.Time
 	version fileVersion
-	current string // an ID
+	ids     []string // in the order of the file; the first encrypts
 	keys    map[string][]byte
 }
 
@@ -58,17 +59,18 @@ func ReadKeyFile(path string, warn func(error)) (*KeyFile, error) {
 	return f, nil
 }
 
-// OnReread sets a function that gets the number of keys each time that the file has
-// changed and its keys are in use, such as to log it. It must not block, nor use the
-// KeyFile. Nil, the default: nothing is called. Call it before the first use of f.
-func (f *KeyFile) OnReread(fn func(keys int)) { f.reread = fn }
+// OnReread sets a function that gets the IDs of the keys, the one that encrypts first, each
+// time that the file has changed and its keys are in use, such as to log it. It must not
+// block, nor use the KeyFile. Nil, the default: nothing is called. Call it before the first
+// use of f.
+func (f *KeyFile) OnReread(fn func(ids []string)) { f.reread = fn }
 
 // Current implements Keys.
 func (f *KeyFile) Current(context.Context) (id string, key []byte, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.refresh()
-	return f.current, f.keys[f.current], nil
+	return f.ids[0], f.keys[f.ids[0]], nil
 }
 
 // Key implements Keys.
@@ -103,7 +105,7 @@ func (f *KeyFile) refresh() {
 	err := f.read()
 	switch {
 	case err == nil && f.reread != nil:
-		f.reread(len(f.keys))
+		f.reread(slices.Clone(f.ids))
 	case err != nil && f.warn != nil:
 		f.warn(fmt.Errorf("%w; the last keys stay in use", err))
 	}
@@ -131,7 +133,8 @@ func (f *KeyFile) read() error {
 	if len(content) > maxKeyFile {
 		return fmt.Errorf("encrypted: %s has more than %d bytes; is it a key file?", f.path, maxKeyFile)
 	}
-	current, keys, lines := "", map[string][]byte{}, map[string]int{}
+	var ids []string
+	keys, lines := map[string][]byte{}, map[string]int{}
 	n := 0
 	for line := range bytes.Lines(content) {
 		n++
@@ -157,14 +160,12 @@ func (f *KeyFile) read() error {
 		case lines[id] > 0:
 			return bad("the ID is that of line %d; each key needs an ID of its own", lines[id])
 		}
-		if current == "" {
-			current = id
-		}
+		ids = append(ids, id)
 		keys[id], lines[id] = key, n
 	}
-	if current == "" {
+	if len(ids) == 0 {
 		return fmt.Errorf("encrypted: %s has no key; write an ID and a key in base64 in a line: openssl rand -base64 %d", f.path, keyBytes)
 	}
-	f.current, f.keys = current, keys
+	f.ids, f.keys = ids, keys
 	return nil
 }

@@ -77,8 +77,8 @@ func TestKeyFile_Changed_IsReadAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var reread []int
-		f.OnReread(func(keys int) { reread = append(reread, keys) })
+		var reread []string
+		f.OnReread(func(ids []string) { reread = append(reread, strings.Join(ids, ",")) })
 		current := func() string {
 			id, _, err := f.Current(t.Context())
 			if err != nil {
@@ -91,7 +91,7 @@ func TestKeyFile_Changed_IsReadAgain(t *testing.T) {
 			t.Errorf("within a second it uses %q", got)
 		}
 		time.Sleep(time.Second)
-		if got := current(); got != "newer" || len(warned) > 0 || !slices.Equal(reread, []int{2}) {
+		if got := current(); got != "newer" || len(warned) > 0 || !slices.Equal(reread, []string{"newer,old"}) {
 			t.Errorf("it uses %q, warned %v, read %v keys again", got, warned, reread)
 		}
 		write(t, path, "newest "+strings.Repeat("!", 20)+"\n")

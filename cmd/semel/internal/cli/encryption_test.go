@@ -54,7 +54,7 @@ func TestProxy_EncryptionKeys_AnswersAreEncrypted(t *testing.T) {
 		t.Errorf("without the keys: %s", out)
 	}
 	other := command(t, "inspect", "get", "k", "--store", "sqlite:"+path, "--encryption-keys", write(t, "keys", keyLine("new")))
-	if other.code != program.ExitFailed || !strings.Contains(other.stderr, `unknown key "old"`) {
+	if other.code != program.ExitFailed || !strings.Contains(other.stderr, `unknown key "old"`) || !strings.Contains(other.stderr, "put the line of this key back") || !strings.Contains(other.stdout, "encrypted") {
 		t.Errorf("without the old key: %+v", other)
 	}
 	if r := command(t, "sweep", "--once", "--store", "sqlite:"+path, "--encryption-keys", keys); r.code != program.ExitOK {

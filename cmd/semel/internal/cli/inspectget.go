@@ -12,6 +12,7 @@ import (
 
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/encrypted"
 )
 
 type inspectGetCmd struct {
@@ -34,6 +35,19 @@ Examples:
 }
 
 func (c *inspectGetCmd) Run(ctx context.Context, e *env) error {
+	err := c.show(ctx, e)
+	if errors.Is(err, encrypted.ErrUnknownKey) {
+		stored := *c
+		stored.Keys = ""
+		if stored.show(ctx, e) == nil {
+			err = fmt.Errorf("the record is shown as it is stored: %w; put the line of this key back into %s", err, c.Keys)
+		}
+	}
+	return err
+}
+
+// show prints the record.
+func (c *inspectGetCmd) show(ctx context.Context, e *env) error {
 	return c.with(ctx, e.log, func(h storeurl.Handle) error {
 		f, err := c.find(ctx, h)
 		if err != nil {

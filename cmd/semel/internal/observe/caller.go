@@ -72,9 +72,10 @@ func beginning(path string) string {
 	return b.String()
 }
 
-// namesCallers reports whether the callers of a result have something to change.
+// namesCallers reports whether the callers of a result have something to change, or say
+// which requests somebody must decide about.
 func (r Result) namesCallers() bool {
-	return r == Unkeyed || r == KeyMissing || r == KeyMalformed || r == Mismatch || strings.HasPrefix(string(r), refusedPrefix)
+	return r == Unkeyed || r == KeyMissing || r == KeyMalformed || r == Mismatch || r == InDoubt || strings.HasPrefix(string(r), refusedPrefix)
 }
 
 // callers counts the callers of one result.
@@ -85,6 +86,14 @@ func (c callers) add(from Caller) {
 		from = otherCallers
 	}
 	c[from]++
+}
+
+// count counts a caller at a cell.
+func count[K ~string](by map[cell[K]]callers, at cell[K], from Caller) {
+	if by[at] == nil {
+		by[at] = callers{}
+	}
+	by[at].add(from)
 }
 
 // list has the most frequent caller first.

@@ -66,3 +66,28 @@ func TestNextSteps_EachClass_NamesFlagsOfProxy(t *testing.T) {
 		t.Errorf("a refusal without a step of its own: %q", step)
 	}
 }
+
+// An answer that leaves doubt, and its duplicates, name their callers, too.
+func TestReport_Doubt_NamesCallers(t *testing.T) {
+	c := NewCounts(NewMemory(2))
+	rule, from := Rule{"http", "/"}, Caller{"POST /payments", "okhttp/4.12.0"}
+	c.Add(rule, First, ServerError, from)
+	c.Add(rule, First, None, Caller{"POST /orders", ""})
+	c.Add(rule, InDoubt, None, from)
+	c.Add(rule, InDoubt, None, from)
+	var b strings.Builder
+	if err := c.Report().WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"until somebody decides\n            2  POST /payments  okhttp/4.12.0\n",
+		"the service answered 5xx\n            1  POST /payments  okhttp/4.12.0\n",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the report does not say %q:\n%s", want, b.String())
+		}
+	}
+	if strings.Contains(b.String(), "/orders") {
+		t.Errorf("it names a caller who has nothing to do:\n%s", b.String())
+	}
+}

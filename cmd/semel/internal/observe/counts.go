@@ -61,6 +61,7 @@ type Counts struct {
 	results map[cell[Result]]uint64
 	doubts  map[cell[Doubt]]uint64
 	callers map[cell[Result]]callers
+	asked   map[cell[Doubt]]callers // whose answers leave doubt
 }
 
 type cell[K ~string] struct {
@@ -70,7 +71,7 @@ type cell[K ~string] struct {
 
 // NewCounts makes the counts of a proxy. m holds its keys.
 func NewCounts(m *Memory) *Counts {
-	return &Counts{memory: m, since: time.Now(), results: map[cell[Result]]uint64{}, doubts: map[cell[Doubt]]uint64{}, callers: map[cell[Result]]callers{}}
+	return &Counts{memory: m, since: time.Now(), results: map[cell[Result]]uint64{}, doubts: map[cell[Doubt]]uint64{}, callers: map[cell[Result]]callers{}, asked: map[cell[Doubt]]callers{}}
 }
 
 // Add counts a request.
@@ -80,13 +81,12 @@ func (c *Counts) Add(rule Rule, r Result, d Doubt, from Caller) {
 	at := cell[Result]{rule, r}
 	c.results[at]++
 	if r.namesCallers() {
-		if c.callers[at] == nil {
-			c.callers[at] = callers{}
-		}
-		c.callers[at].add(from)
+		count(c.callers, at, from)
 	}
 	if d != None {
-		c.doubts[cell[Doubt]{rule, d}]++
+		in := cell[Doubt]{rule, d}
+		c.doubts[in]++
+		count(c.asked, in, from)
 	}
 }
 
@@ -101,7 +101,7 @@ func (c *Counts) Report() *Report {
 		if byRule[r] == nil {
 			byRule[r] = &RuleReport{
 				Operation: r.Operation, Rule: r.Match, Results: map[Result]uint64{}, Doubt: map[Doubt]uint64{},
-				Callers: map[Result][]CallerCount{}, NextSteps: map[string]string{},
+				Callers: map[Result][]CallerCount{}, DoubtCallers: map[Doubt][]CallerCount{}, NextSteps: map[string]string{},
 			}
 		}
 		return byRule[r]
@@ -120,6 +120,9 @@ func (c *Counts) Report() *Report {
 	}
 	for at, from := range c.callers {
 		of(at.rule).Callers[at.kind] = from.list()
+	}
+	for at, from := range c.asked {
+		of(at.rule).DoubtCallers[at.kind] = from.list()
 	}
 	for _, r := range byRule {
 		rep.Rules = append(rep.Rules, r)

@@ -31,6 +31,8 @@ type RuleReport struct {
 	// Callers are where the requests came from whose clients have something to change,
 	// the most frequent first.
 	Callers map[Result][]CallerCount `json:"callers,omitempty"`
+	// DoubtCallers are where the requests came from whose answers leave doubt.
+	DoubtCallers map[Doubt][]CallerCount `json:"doubt_callers,omitempty"`
 	// NextSteps say what to do, by the names in Results and Doubt.
 	NextSteps map[string]string `json:"next_steps"`
 }
@@ -89,6 +91,11 @@ func (r *RuleReport) write(b *strings.Builder) {
 			fmt.Fprintf(b, "%10d  %s\n", n, text)
 		}
 	}
+	from := func(list []CallerCount) {
+		for _, c := range list {
+			fmt.Fprintf(b, "            %d  %s\n", c.Count, strings.TrimSpace(c.Request+"  "+c.UserAgent))
+		}
+	}
 	next := func(name string) {
 		if step := r.NextSteps[name]; step != "" && step != "nothing" {
 			fmt.Fprintf(b, "            next: %s\n", step)
@@ -99,9 +106,7 @@ func (r *RuleReport) write(b *strings.Builder) {
 			return
 		}
 		line(r.Results[result], text)
-		for _, c := range r.Callers[result] {
-			fmt.Fprintf(b, "            %d  %s\n", c.Count, strings.TrimSpace(c.Request+"  "+c.UserAgent))
-		}
+		from(r.Callers[result])
 		next(string(result))
 	}
 	listed := map[Result]bool{}
@@ -120,6 +125,7 @@ func (r *RuleReport) write(b *strings.Builder) {
 	b.WriteString("  of the requests that are sent to the service, in doubt:\n")
 	for _, l := range doubtLines {
 		if line(r.Doubt[l.doubt], l.text); r.Doubt[l.doubt] > 0 {
+			from(r.DoubtCallers[l.doubt])
 			next(string(l.doubt))
 		}
 	}

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -70,7 +71,8 @@ func (p *Proxy) reloadSecrets(ctx context.Context, every time.Duration, last ver
 			p.Log.Error("the secrets have changed, but cannot be used; the last ones stay in use", "error", err)
 			continue
 		}
-		p.Log.Info("read the secrets again", "secrets", len(list))
+		ids := secrets.IDs(list)
+		p.Log.Info("read the secrets again", "secrets", len(list), "hashes", ids[0], "compare", strings.Join(ids, ","))
 	}
 }
 

@@ -4,6 +4,7 @@ package secrets
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
@@ -73,6 +74,15 @@ func Read(path, where string) ([]semel.Secret, error) {
 		return nil, bad("has no secret; write one id:hex a line; the first hashes")
 	}
 	return list, nil
+}
+
+// IDs are the names of secrets as the file has them, in its order.
+func IDs(list []semel.Secret) []string {
+	var ids []string
+	for _, s := range list {
+		ids = append(ids, cmp.Or(s.ID, unkeyed))
+	}
+	return ids
 }
 
 // HashKeys reads the secret for semel.Options.HashKeys: one line, base64 of at least 32

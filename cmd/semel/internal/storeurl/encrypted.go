@@ -23,7 +23,9 @@ func (u URL) Encrypted(path, where string, require bool, log *slog.Logger) (URL,
 	if err != nil {
 		return u, &input.Error{Field: where, Want: strings.TrimPrefix(err.Error(), "encrypted: ")}
 	}
-	keys.OnReread(func(n int) { log.Info("read the encryption keys again", "keys", n) })
+	keys.OnReread(func(ids []string) {
+		log.Info("read the encryption keys again", "keys", len(ids), "encrypts", ids[0], "decrypt", strings.Join(ids, ","))
+	})
 	u.cipher = &encrypted.Cipher{Keys: keys, RequireEncrypted: require}
 	return u, nil
 }
