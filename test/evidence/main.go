@@ -42,7 +42,7 @@ func (t *teller) say(format string, args ...any) {
 func collect(ctx context.Context, args []string, stdout io.Writer) error {
 	progress := &teller{to: stdout}
 	flags := flag.NewFlagSet("evidence", flag.ContinueOnError)
-	out := flags.String("out", "", "the `file` to write the page to; empty: to standard output. With -only, its other sections stay")
+	out := flags.String("out", "", "the `file` to write the page to, after each step; empty: to standard output at the end. Sections of other steps stay")
 	together := flags.Int("together", 2, "how many steps run at a time; a step that measures times runs alone")
 	only := flags.String("only", "", "the `names` of the steps to run, with commas; empty: all")
 	if err := flags.Parse(args); err != nil {
@@ -60,20 +60,30 @@ func collect(ctx context.Context, args []string, stdout io.Writer) error {
 		return err
 	}
 	p := page{machine: thisMachine(ctx, root), began: time.Now()}
-	if *only != "" && *out != "" {
+	if *out != "" {
 		before, err := os.ReadFile(*out)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		p.before = string(before)
 	}
-	p.sections = runAll(chosen, *together, func(s step) done { return run(ctx, root, s, progress) })
+	var mu sync.Mutex
 	var failed []string
-	for _, d := range p.sections {
+	runAll(chosen, *together, func(s step) {
+		d := run(ctx, root, s, progress)
+		mu.Lock()
+		defer mu.Unlock()
+		p.sections = append(p.sections, d)
 		if d.err != nil {
 			failed = append(failed, d.name)
 		}
-	}
+		if *out == "" {
+			return
+		}
+		if err := write(*out, p.String(), stdout); err != nil { // now, so that an interruption loses nothing
+			progress.say("%v", err)
+		}
+	})
 	if err := write(*out, p.String(), stdout); err != nil {
 		return err
 	}
@@ -84,33 +94,31 @@ func collect(ctx context.Context, args []string, stdout io.Writer) error {
 }
 
 // runAll runs the steps, so many at a time, the slow ones first, and then those that run
-// alone. The results are in the order of the steps.
-func runAll(steps []step, together int, run func(step) done) []done {
-	results := make([]done, len(steps))
-	turns := make(chan int)
+// alone.
+func runAll(steps []step, together int, run func(step)) {
+	turns := make(chan step)
 	var workers sync.WaitGroup
 	for range together {
 		workers.Go(func() {
-			for i := range turns {
-				results[i] = run(steps[i])
+			for s := range turns {
+				run(s)
 			}
 		})
 	}
 	for _, slow := range []bool{true, false} {
-		for i := range steps {
-			if steps[i].slow == slow && !steps[i].alone {
-				turns <- i
+		for _, s := range steps {
+			if s.slow == slow && !s.alone {
+				turns <- s
 			}
 		}
 	}
 	close(turns)
 	workers.Wait()
-	for i := range steps {
-		if steps[i].alone {
-			results[i] = run(steps[i])
+	for _, s := range steps {
+		if s.alone {
+			run(s)
 		}
 	}
-	return results
 }
 
 func choose(only string) ([]step, error) {
