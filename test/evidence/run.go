@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/semel-go/semel/test/internal/figure"
 )
@@ -44,7 +45,7 @@ func run(ctx context.Context, root string, s step, progress *teller) done {
 	out, in := io.Pipe()
 	cmd.Stdout, cmd.Stderr = in, in
 	go func() { _ = in.CloseWithError(cmd.Run()) }()
-	var tail []string
+	var whole []string
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -56,19 +57,38 @@ func run(ctx context.Context, root string, s step, progress *teller) done {
 			d.figures = append(d.figures, f)
 			progress.say("%s:   %s %s: %d of %d failed", s.name, f.Where, f.Claim, f.Failures, f.Trials)
 		default:
-			tail = append(tail, lines.Text())
-			tail = tail[max(0, len(tail)-40):]
+			whole = append(whole, lines.Text())
 		}
 	}
+	tail := whole[max(0, len(whole)-40):]
 	d.took = time.Since(began)
 	if err := lines.Err(); err != nil {
 		d.err = errors.Join(d.err, err)
-		progress.say("%s: its last lines:\n%s", s.name, strings.Join(tail, "\n"))
+		progress.say("%s: its last lines, all are in %s:\n%s", s.name, keep(s.name, whole), strings.Join(tail, "\n"))
 	} else if len(d.figures) == 0 {
 		d.err = errors.Join(d.err, errNothing)
 	}
 	progress.say("%s: %d figures, %v, %s", s.name, len(d.figures), d.took.Round(time.Second), d.verdict())
 	return d
+}
+
+// keep writes the output of a step that failed to a file for temporary files, and returns
+// its name.
+func keep(name string, lines []string) string {
+	f, err := os.CreateTemp("", "semel-"+strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) {
+			return r
+		}
+		return '-'
+	}, name)+"-*.log")
+	if err != nil {
+		return "no file: " + err.Error()
+	}
+	_, err = f.WriteString(strings.Join(lines, "\n") + "\n")
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "no file: " + err.Error()
+	}
+	return f.Name()
 }
 
 // parse finds a figure in a line of a test's log.

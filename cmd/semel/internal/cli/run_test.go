@@ -67,7 +67,7 @@ func TestRun_InvalidInput_OneLineExitCode2(t *testing.T) {
 		`semel proxy: --scope: "single": verifies no tokens`:                         proxy("--jwks", "x"),
 		`semel proxy: --listen: "nowhere": write host:port`:                          proxy("--listen", "nowhere"),
 		`semel proxy: --reconcile-url: "http://a": is asked only about parked`:       proxy("--reconcile-url", "http://a"),
-		`semel proxy: --secret-file: "none": cannot be read`:                         proxy("--secret-file", "none"),
+		`semel proxy: --secret-file: "none": cannot be read`:                         proxy("--store", "sqlite:"+filepath.Join(t.TempDir(), "semel.db"), "--secret-file", "none"),
 		`semel proxy: --encryption-keys: the key file cannot be read: `:              proxy("--listen", "127.0.0.1:0", "--store", "sqlite:"+filepath.Join(t.TempDir(), "semel.db"), "--encryption-keys", "none"),
 		`semel proxy: --require-encrypted: needs encryption-keys`:                    proxy("--require-encrypted"),
 		`semel inspect list: --encryption-keys: the key file cannot be read: `:       {"inspect", "list", "--store", "sqlite:none.db", "--encryption-keys", "none"},
