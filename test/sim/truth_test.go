@@ -61,13 +61,11 @@ func (t *truth) lifeOf(r *store.Record) life {
 	if t.w.plan.retention < forever {
 		return life{r.Key, created}
 	}
-	ended := int64(0)
-	for _, freed := range t.freed[r.Key] {
-		if freed < created {
-			ended++
-		}
+	freed := t.freed[r.Key]
+	if i := slices.Index(freed, created); i >= 0 {
+		return life{r.Key, int64(i)}
 	}
-	return life{r.Key, ended}
+	return life{r.Key, int64(len(freed))} // it goes on; its clock may be behind that of an earlier life
 }
 
 // judge is a violation that only the store's own book shows.
