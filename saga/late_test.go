@@ -72,3 +72,33 @@ func TestTimer_RequestsArriveLate_SagaGoesOnSoon(t *testing.T) {
 		}
 	})
 }
+
+// unsettled is a process whose settlements do not reach the store.
+type unsettled struct{ *process }
+
+func (unsettled) Settle(context.Context, store.Lease, store.Settlement) error { return errBoom }
+
+// A run that is stuck, and whose settlement was lost, is looked at soon after its lease
+// and not after ten minutes, so that operators see the saga.
+func TestTimer_SettlementOfStuckRunLost_SagaIsStuckSoon(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, st *memstore.Store, w *world) {
+		w.after = once("charge", errBoom)
+		d := w.three()
+		d.Run = func(ctx context.Context, r *saga.Run, _ order) (string, error) {
+			_, err := w.step(ctx, r, "charge", saga.Parked())
+			return "", err
+		}
+		if err := newSaga(t, st, d).Start(t.Context(), "ann", "1", book); err != nil {
+			t.Fatal(err)
+		}
+		work(t, 2*time.Minute, newSaga(t, unsettled{newProcess(st)}, d))
+		if r := record(t, st, "1"); r.State != store.Processing {
+			t.Fatalf("the record is %v", r.State)
+		}
+		work(t, 2*time.Minute, newSaga(t, st, d))
+		if r := record(t, st, "1"); r.State != store.Unknown {
+			t.Errorf("two minutes later the record is %v: %s", r.State, r.LastError)
+		}
+	})
+}

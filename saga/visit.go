@@ -46,7 +46,8 @@ func (c *core) visit(ctx context.Context, call semel.Call, created time.Time, ve
 }
 
 // keepTimer changes the timer after a run that ended with err. If that fails, the timer
-// is early, and a worker changes it.
+// is early, and a worker changes it. It leaves the timer of a run that is stuck: the store
+// may not have that yet, so a worker looks at the record first.
 func (c *core) keepTimer(ctx context.Context, k store.Key, version store.Owner, err error) {
 	pause, paused := errors.AsType[*effect.Pause](err)
 	_, failed := errors.AsType[*semel.Failure](err)
@@ -54,8 +55,6 @@ func (c *core) keepTimer(ctx context.Context, k store.Key, version store.Owner, 
 	case errors.Is(err, semel.ErrOutcomeNotStored) || errors.Is(err, semel.ErrLeaseLost):
 	case paused && !pause.Unbegun:
 		_, _ = c.setTimer(ctx, k, version, newVersion(), pause.Wait)
-	case errors.Is(err, semel.ErrParked):
-		_, _ = c.setTimer(ctx, k, version, newVersion(), stuckLook)
 	case err == nil || failed || paused:
 		_ = c.dropTimer(ctx, k, version)
 	}

@@ -98,6 +98,14 @@ var sagas = []Mutant{
 		Old: "|| lapsed.IsSaga(r.Key)", New: "|| lapsed.IsSaga(r.Key) && r.Attempt == 0",
 	},
 	{
+		Name: "a stuck saga is put off before the store knows that it is stuck", Rule: "saga 7",
+		Dir: flow, Func: "(*core).keepTimer", Package: flow, Run: "TestTimer_SettlementOfStuckRunLost",
+		Old: "case err == nil || failed || paused:",
+		New: `case errors.Is(err, semel.ErrParked):
+			_, _ = c.setTimer(ctx, k, version, newVersion(), stuckLook)
+		case err == nil || failed || paused:`,
+	},
+	{
 		Name: "the timer of a saga that waits is dropped", Rule: "saga 7",
 		Dir: flow, Func: "(*core).keepTimer", Package: flow, Run: "TestRule7_Started_RunsLongAfterItsProcessDied|TestSleep_GoesOnWhenItIsOver_NeverBefore",
 		Old: "case paused && !pause.Unbegun:", New: "case paused && pause.Unbegun:",
