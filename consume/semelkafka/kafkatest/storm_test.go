@@ -275,6 +275,7 @@ func (s *storm) elsewhere(a semel.Runner, keys []string, d time.Duration) {
 	call := consume.Keyed("bank", consume.FromHeader(consume.KeyHeader))
 	for _, k := range keys {
 		m := msg(k, "")
+		m.Origin.Topic = s.br.name // the topic is a part of the payload
 		c, err := call(&m)
 		if err != nil {
 			s.t.Error(err)
