@@ -136,7 +136,11 @@ func (c *Console) story(f *store.Found, steps []store.Step) []event {
 	}
 	now := c.entryOf(f)
 	state, note := now.State, now.Note
-	last := event{When: r.Updated, What: "Attempt " + strconv.Itoa(r.Attempt) + ": " + state, Detail: note, Failed: r.State == store.Failed || r.State == store.Unknown}
+	what := "Attempt " + strconv.Itoa(r.Attempt) + ": " + state
+	if r.Attempt == 0 { // somebody has decided, and the attempts are counted anew
+		what = strings.ToUpper(state[:1]) + state[1:]
+	}
+	last := event{When: r.Updated, What: what, Detail: note, Failed: r.State == store.Failed || r.State == store.Unknown}
 	if r.LastError != "" {
 		last.Detail = now.Error
 	}

@@ -54,8 +54,12 @@ func TestProxy_EncryptionKeys_AnswersAreEncrypted(t *testing.T) {
 		t.Errorf("without the keys: %s", out)
 	}
 	other := command(t, "inspect", "get", "k", "--store", "sqlite:"+path, "--encryption-keys", write(t, "keys", keyLine("new")))
-	if other.code != program.ExitFailed || !strings.Contains(other.stderr, `unknown key "old"`) || !strings.Contains(other.stderr, "put the line of this key back") || !strings.Contains(other.stdout, "encrypted") {
+	if other.code != program.ExitFailed || !strings.Contains(other.stderr, `unknown key "old"`) || !strings.Contains(other.stderr, "put its line there") || !strings.Contains(other.stdout, "encrypted with a key that is missing") {
 		t.Errorf("without the old key: %+v", other)
+	}
+	list := command(t, "inspect", "list", "--store", "sqlite:"+path, "--encryption-keys", write(t, "keys", keyLine("new")))
+	if list.code != program.ExitFailed || !strings.Contains(list.stderr, " records are left out; without --encryption-keys they are listed") || strings.Count(list.stderr, `unknown key "old"`) != 1 {
+		t.Errorf("the list without the old key: %+v", list)
 	}
 	if r := command(t, "sweep", "--once", "--store", "sqlite:"+path, "--encryption-keys", keys); r.code != program.ExitOK {
 		t.Errorf("sweep: %+v", r)

@@ -18,6 +18,8 @@ import (
 type inspectGetCmd struct {
 	storeFlag
 	keyFlags
+	keyMissing bool `kong:"-"` // the file of --encryption-keys does not have the record's key
+
 	ShowBody bool `name:"show-body" help:"Also show the headers and the body of the kept answer, and the results of steps. Cookies are never shown."`
 }
 
@@ -38,9 +40,9 @@ func (c *inspectGetCmd) Run(ctx context.Context, e *env) error {
 	err := c.show(ctx, e)
 	if errors.Is(err, encrypted.ErrUnknownKey) {
 		stored := *c
-		stored.Keys = ""
+		stored.Keys, stored.keyMissing = "", true
 		if stored.show(ctx, e) == nil {
-			err = fmt.Errorf("the record is shown as it is stored: %w; put the line of this key back into %s", err, c.Keys)
+			err = fmt.Errorf("the record is shown as it is stored: %w", err)
 		}
 	}
 	return err
@@ -59,6 +61,12 @@ func (c *inspectGetCmd) show(ctx context.Context, e *env) error {
 		}
 		v := viewOf(&f, c.ShowBody)
 		v.addSteps(steps, c.ShowBody)
+		if v.Answer != nil {
+			v.Answer.keyMissing = c.keyMissing
+		}
+		for i := range v.Steps {
+			v.Steps[i].Result.keyMissing = c.keyMissing
+		}
 		v.next = c.nextStep(&f.Record)
 		if e.json {
 			return json.NewEncoder(e.stdout).Encode(v)

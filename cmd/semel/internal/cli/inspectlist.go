@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/config"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/encrypted"
 )
 
 type inspectListCmd struct {
@@ -93,14 +95,23 @@ func (c *inspectListCmd) sayStillReading(e *env) (stop func()) {
 	})
 }
 
-func (c *inspectListCmd) list(ctx context.Context, e *env, l store.Lister, show func(*store.Found) error) error {
+func (c *inspectListCmd) list(ctx context.Context, e *env, l store.Lister, show func(*store.Found) error) (err error) {
 	stop := c.sayStillReading(e)
 	defer stop()
 	var errs []error
-	n := 0
+	var keyMissing error // of the first record whose key is missing
+	n, withoutKey := 0, 0
+	defer func() {
+		if keyMissing != nil {
+			err = errors.Join(err, fmt.Errorf("%d records are left out; without --encryption-keys they are listed as they are stored: %w", withoutKey, keyMissing))
+		}
+	}()
 	filter := store.Filter{Operation: string(c.Operation), Tenant: string(c.Tenant), States: c.State, Idle: time.Duration(c.Idle), Limit: c.Limit + 1}
 	for f, err := range l.List(ctx, filter) {
 		switch {
+		case errors.Is(err, encrypted.ErrUnknownKey):
+			keyMissing, withoutKey = cmp.Or(keyMissing, err), withoutKey+1
+			continue
 		case errors.Is(err, store.ErrCorrupt):
 			errs = append(errs, err)
 			continue
@@ -115,7 +126,7 @@ func (c *inspectListCmd) list(ctx context.Context, e *env, l store.Lister, show 
 			return err
 		}
 	}
-	if n == 0 && len(errs) == 0 && !e.json {
+	if n == 0 && withoutKey == 0 && len(errs) == 0 && !e.json {
 		stop()
 		_, _ = fmt.Fprintln(e.stderr, "semel inspect list: there are no such records"+c.hint()) // that it cannot be said changes nothing
 	}

@@ -33,7 +33,7 @@ func TestInspectGet_ClaimedAgain_ShowsFormerOwners(t *testing.T) {
 	o := f.Record.FormerOwners[0]
 	get := []string{"inspect", "get", "again", "--tenant", "ann", "--store", url}
 	if r := command(t, get...); r.code != program.ExitOK || !strings.Contains(r.stdout, "former owner:") ||
-		!strings.Contains(r.stdout, "released, then claimed again at 20") || !strings.Contains(r.stdout, ": host·/7, attempt 1, fence ") {
+		!strings.Contains(r.stdout, "until 20") || !strings.Contains(r.stdout, ": released, then claimed again; host·/7, attempt 1, fence ") {
 		t.Errorf("%+v", r)
 	}
 	var v view

@@ -66,6 +66,8 @@ type answer struct {
 	Headers    http.Header `json:"headers,omitempty"`
 	Body       string      `json:"body,omitempty"`
 	BodyBase64 string      `json:"body_base64,omitempty"`
+
+	keyMissing bool // that it is encrypted with
 }
 
 // viewOf shows headers and body only if it is told to, and never a cookie.
@@ -184,7 +186,7 @@ type formerOwnerView struct {
 
 // String is the former owner in one line.
 func (o *formerOwnerView) String() string {
-	return fmt.Sprintf("%s at %s: %s, attempt %d, fence %d, owner %s", o.HowEnded, o.Ended.Format(time.RFC3339Nano), o.Holder, o.Attempt, o.Fence, o.Owner)
+	return fmt.Sprintf("until %s: %s; %s, attempt %d, fence %d, owner %s", o.Ended.Format(time.RFC3339Nano), o.HowEnded, o.Holder, o.Attempt, o.Fence, o.Owner)
 }
 
 // String is the answer in a few words.
@@ -193,7 +195,11 @@ func (a *answer) String() string {
 	if a.NotKept {
 		s = "body not kept"
 	}
-	if a.Codec == encrypted.Codec {
+	switch {
+	case a.Codec != encrypted.Codec:
+	case a.keyMissing:
+		s += ", encrypted with a key that is missing"
+	default:
 		s += ", encrypted; --encryption-keys shows it"
 	}
 	if a.Status != 0 {

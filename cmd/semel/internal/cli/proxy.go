@@ -138,6 +138,7 @@ func (c *proxyCmd) Run(ctx context.Context, e *env) (err error) {
 	}
 	if !p.config.Observe {
 		secrets.LogHashKeys(log, p.hashKey)
+		secrets.Log(log, p.secrets)
 	}
 	log.Info("listening", "addr", clients.Addr().String(), "tls", p.config.Listener.Cert != "", "upstream", p.config.Upstream.String(), "store", where,
 		"scope", p.config.Scope, "on_doubt", p.config.Rest.OnDoubt.String(), "rules", len(p.config.Rules))

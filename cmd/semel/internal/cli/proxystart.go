@@ -56,6 +56,7 @@ func (p *plan) openStore(ctx context.Context, log *slog.Logger, u storeurl.URL,
 	open func(context.Context, storeurl.URL, *slog.Logger) (storeurl.Handle, error),
 ) (st storeurl.Handle, keys, err error) {
 	u, keys = u.Encrypted(p.config.EncryptionKeys, p.config.Where("encryption-keys"), p.config.RequireEncrypted, log)
+	u.LogEncryption(ctx, log)
 	st, err = open(ctx, u, log)
 	return st, keys, err
 }

@@ -98,6 +98,7 @@ func (c *sagaListCmd) Run(ctx context.Context, e *env) error {
 			out := json.NewEncoder(e.stdout)
 			show = func(l *listedSaga) error { return out.Encode(l) }
 		}
+		listed := 0
 		for _, timer := range due {
 			f, err := h.Get(ctx, timer.Key)
 			if errors.Is(err, store.ErrNotFound) {
@@ -113,6 +114,10 @@ func (c *sagaListCmd) Run(ctx context.Context, e *env) error {
 			if err := show(&listedSaga{r.Key.Tenant, r.Key.Value, sagaState(r.State), timer.Due, r.Fence, r.Attempt, r.Created, r.LastError}); err != nil {
 				return err
 			}
+			listed++
+		}
+		if listed == 0 && !e.json {
+			_, _ = fmt.Fprintf(e.stderr, "semel saga list: there are no such sagas of the definition %q; semel saga show shows one that has ended\n", string(c.Name))
 		}
 		if len(due) == c.Limit {
 			_, _ = fmt.Fprintf(e.stderr, "semel saga list: there may be more than %d; raise --limit to see them\n", c.Limit)

@@ -75,7 +75,7 @@ func beginning(path string) string {
 // namesCallers reports whether the callers of a result have something to change, or say
 // which requests somebody must decide about.
 func (r Result) namesCallers() bool {
-	return r == Unkeyed || r == KeyMissing || r == KeyMalformed || r == Mismatch || r == InDoubt || strings.HasPrefix(string(r), refusedPrefix)
+	return r == Unkeyed || r == KeyMissing || r == KeyMalformed || r == Mismatch || r == DuringFirst || r == InDoubt || strings.HasPrefix(string(r), refusedPrefix)
 }
 
 // callers counts the callers of one result.

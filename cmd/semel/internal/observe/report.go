@@ -122,7 +122,7 @@ func (r *RuleReport) write(b *strings.Builder) {
 	if len(r.Doubt) == 0 {
 		return
 	}
-	b.WriteString("  of the requests that are sent to the service, in doubt:\n")
+	b.WriteString("  of the first calls and repeats, in doubt:\n")
 	for _, l := range doubtLines {
 		if line(r.Doubt[l.doubt], l.text); r.Doubt[l.doubt] > 0 {
 			from(r.DoubtCallers[l.doubt])

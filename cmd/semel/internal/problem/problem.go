@@ -37,9 +37,9 @@ var (
 	Unreachable = semelhttp.Problem{Status: http.StatusServiceUnavailable, Code: "upstream_unreachable", Title: "Service could not be reached",
 		Detail: "Nothing was sent to the service. Repeat the request with the same key.", RetryAfter: time.Second}
 	UpstreamLost = semelhttp.Problem{Status: http.StatusBadGateway, Code: "upstream_lost", Title: "Answer of the service was lost",
-		Detail: "The request was sent to the service, but no answer came. Repeat the request with the same key; do not send it with a new one."}
+		Detail: "The request was sent to the service, but no answer came. If you repeat it, use the same key, never a new one."}
 	UpstreamTimeout = semelhttp.Problem{Status: http.StatusGatewayTimeout, Code: "upstream_timeout", Title: "Service did not answer in time",
-		Detail: "The request was sent to the service, but no answer came in time. Repeat the request with the same key; do not send it with a new one."}
+		Detail: "The request was sent to the service, but no answer came in time. If you repeat it, use the same key, never a new one."}
 )
 
 // docs is where the codes are explained.

@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"os"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -71,8 +70,7 @@ func (p *Proxy) reloadSecrets(ctx context.Context, every time.Duration, last ver
 			p.Log.Error("the secrets have changed, but cannot be used; the last ones stay in use", "error", err)
 			continue
 		}
-		ids := secrets.IDs(list)
-		p.Log.Info("read the secrets again", "secrets", len(list), "hashes", ids[0], "compare", strings.Join(ids, ","))
+		p.Log.Info("read the secrets again", secrets.Order(list)...)
 	}
 }
 

@@ -76,13 +76,23 @@ func Read(path, where string) ([]semel.Secret, error) {
 	return list, nil
 }
 
-// IDs are the names of secrets as the file has them, in its order.
-func IDs(list []semel.Secret) []string {
+// Order is what a log says of secrets: the ID of the one that hashes new calls, and those
+// of all that compare. Calls that were hashed without a secret can always be compared.
+func Order(list []semel.Secret) []any {
 	var ids []string
 	for _, s := range list {
-		ids = append(ids, cmp.Or(s.ID, unkeyed))
+		if s.ID != "" {
+			ids = append(ids, s.ID)
+		}
 	}
-	return ids
+	return []any{"hashes", cmp.Or(list[0].ID, unkeyed), "compare", strings.Join(append(ids, unkeyed), ",")}
+}
+
+// Log logs at the start that payloads are hashed with secrets, if they are.
+func Log(log *slog.Logger, list []semel.Secret) {
+	if len(list) > 0 {
+		log.Info("payloads are hashed with a secret", Order(list)...)
+	}
 }
 
 // HashKeys reads the secret for semel.Options.HashKeys: one line, base64 of at least 32

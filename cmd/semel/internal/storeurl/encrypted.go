@@ -1,8 +1,10 @@
 package storeurl
 
 import (
+	"context"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/store"
@@ -30,22 +32,56 @@ func (u URL) Encrypted(path, where string, require bool, log *slog.Logger) (URL,
 	return u, nil
 }
 
+// LogEncryption logs at the start with which key results are encrypted, if they are.
+func (u URL) LogEncryption(ctx context.Context, log *slog.Logger) {
+	if u.cipher == nil {
+		return
+	}
+	if id, _, err := u.cipher.Keys.Current(ctx); err == nil {
+		log.Info("results are encrypted", "encrypts", id)
+	}
+}
+
 // encrypt encrypts the records of an open store.
 func (u URL) encrypt(h Handle, err error) (Handle, error) {
 	if err != nil || u.cipher == nil {
 		return h, err
 	}
-	return encryptedHandle{u.cipher.Store(h), h}, nil
+	ctx, stop := context.WithCancel(context.Background())
+	go look(ctx, u.cipher.Keys)
+	return encryptedHandle{u.cipher.Store(h), h, stop}, nil
+}
+
+// lookEvery is the longest time after which a change of the file of keys is noticed.
+const lookEvery = 5 * time.Second
+
+// look uses the keys now and then, until ctx ends, because they look at their file only
+// when they are used. So a process without requests logs a change, too.
+func look(ctx context.Context, keys encrypted.Keys) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			_, _, _ = keys.Current(ctx)
+		}
+	}
 }
 
 // encryptedHandle is an open store whose records are encrypted.
 type encryptedHandle struct {
 	store.Store
 	inner Handle
+	stop  context.CancelFunc // of look
 }
 
 // Unwrap lets store.As find the optional interfaces.
 func (h encryptedHandle) Unwrap() store.Store { return h.Store }
 
 // Close closes the store.
-func (h encryptedHandle) Close() error { return h.inner.Close() }
+func (h encryptedHandle) Close() error {
+	h.stop()
+	return h.inner.Close()
+}

@@ -51,6 +51,8 @@ func (o *options) run(ctx context.Context, log *slog.Logger, getenv func(string)
 	}
 	defer serveAdmin(at.admin, service.Ready, service.Counts(), log)()
 	secrets.LogHashKeys(log, s.HashKeys)
+	secrets.Log(log, s.Secrets)
+	p.store.LogEncryption(ctx, log)
 	log.Info("delivering", "from", p.broker.String(), "to", input.Masked(s.Sending.URL), "store", p.store.String(), "group", p.broker.Group,
 		"on_doubt", s.OnDoubt.String(), "concurrency", s.Concurrency)
 	return service.Serve(ctx, source)
