@@ -19,6 +19,29 @@ var sidecars = []Mutant{
 		Old: "_, _ = io.CopyN(io.Discard, r.Body, smallBody)", New: "_ = io.Discard",
 	},
 	{
+		Name: "a flood of refusals writes a warning for each", Rule: "limits",
+		Dir: limits, Func: "(*flood).refusal", Package: limits, Run: "TestRefusal_First",
+		Old: "f.last.Swap(n)", New: "f.last.Load()",
+	},
+	{
+		Name: "a flood that goes on for a minute is warned of again", Rule: "limits",
+		Dir: limits, Func: "(*flood).refusal", Package: limits, Run: "TestRefusal_First",
+		Old: "return n-f.last.Swap(n) > int64(time.Minute)",
+		New: `
+			last := f.last.Load()
+			return n-last > int64(time.Minute) && f.last.CompareAndSwap(last, n)`,
+	},
+	{
+		Name: "the log names no tenant that is refused", Rule: "limits",
+		Dir: limits, Func: "(*Visit).Admit", Package: sidecar, Run: "TestLimits_TenantFloods_LogNamesItOnce",
+		Old: "v.tenant = tenant", New: "",
+	},
+	{
+		Name: "the log shows a tenant that is hashed in the store", Rule: "limits",
+		Dir: sidecar, Func: "(*Proxy).loggedTenant", Package: sidecar, Run: "TestHashKeys_LimitRefuses",
+		Old: ".Hashed(p.HashKeys)", New: "",
+	},
+	{
 		Name: "the body of a request that waits for its refusal does not count", Rule: "limits",
 		Dir: limits, Func: "(*Visit).EndUnadmitted", Package: limits, Run: "TestEndUnadmitted",
 		Old: "v != nil && v.account == nil", New: "v != nil",

@@ -30,10 +30,7 @@ func TestLimits_EachKind_DocumentedWithItsDefault(t *testing.T) {
 		limit.TenantSpool: size(l.TenantSpool), limit.TenantBytes: size(l.TenantBytes),
 	}
 	for _, k := range limit.Kinds() {
-		option := strings.ReplaceAll(k.String(), "_", "-")
-		if !k.Tenant() {
-			option = "max-" + option
-		}
+		option := k.Option()
 		want, ok := defaults[k]
 		if !ok {
 			t.Errorf("no default of %s", k)
@@ -55,6 +52,21 @@ func TestLimits_EachKind_DocumentedWithItsDefault(t *testing.T) {
 		}
 		if row = strings.TrimSpace(row); row != want && !strings.HasPrefix(row, want+" ") {
 			t.Errorf("--%s: the default is %s, and docs/sidecar.md says %q", option, want, row)
+		}
+	}
+}
+
+// An alert and a panel of the dashboard watch the refusals of each limit.
+func TestLimits_EachKind_HasAlertAndPanel(t *testing.T) {
+	for _, path := range []string{"alerts.yaml", "grafana/semel.json"} {
+		text, err := os.ReadFile("../../../../docs/" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range limit.Kinds() {
+			if metric := "semel_limit_" + k.String() + "_refused_total"; !strings.Contains(string(text), metric) {
+				t.Errorf("docs/%s does not watch %s", path, metric)
+			}
 		}
 	}
 }

@@ -6,6 +6,7 @@ package limit
 import (
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,7 +19,7 @@ type Limits struct {
 	// Requests bounds the requests in flight whose keys the proxy handles, and
 	// separately the requests in flight that pass without one.
 	Requests int
-	Keys     int   // requests with a key in a minute
+	Keys     int   // requests with a key in a minute: up to Keys at once, refilled evenly
 	Spool    int64 // bytes of request bodies that the proxy has read and still holds
 
 	// The same for each tenant.
@@ -48,6 +49,15 @@ var kindNames = [kinds]string{"requests", "keys", "spool", "tenant_requests", "t
 // String is the name of the limit in metrics and logs.
 func (k Kind) String() string { return kindNames[k] }
 
+// Option is the name of the option that sets the limit.
+func (k Kind) Option() string {
+	name := strings.ReplaceAll(k.String(), "_", "-")
+	if k.Tenant() {
+		return name
+	}
+	return "max-" + name
+}
+
 // Tenant reports whether the limit is for one tenant.
 func (k Kind) Tenant() bool { return k >= TenantRequests }
 
@@ -56,10 +66,18 @@ func Kinds() []Kind {
 	return []Kind{Requests, Keys, Spool, TenantRequests, TenantKeys, TenantSpool, TenantBytes}
 }
 
+// Value is the bound of a kind.
+func (l *Limits) Value(k Kind) int64 {
+	return [kinds]int64{int64(l.Requests), int64(l.Keys), l.Spool, int64(l.TenantRequests), int64(l.TenantKeys), l.TenantSpool, l.TenantBytes}[k]
+}
+
 // Error reports that a limit is reached.
 type Error struct {
 	Kind  Kind
 	After time.Duration // the client may try again after this time
+	// First says that the tenant, or for a limit of all tenants everybody, was not
+	// refused in the minute before.
+	First bool
 }
 
 // Error names the limit.
@@ -79,6 +97,7 @@ type Limiter struct {
 
 	handled, passing atomic.Int64 // requests in flight
 	spooled          atomic.Int64
+	flood            flood // of refusals by the limits of all tenants
 
 	mu      sync.Mutex
 	tenants map[string]*account
@@ -92,13 +111,23 @@ const maxTenants = 1 << 16
 // firstClean is the first value of Limiter.cleanAt.
 const firstClean = 1024
 
-// account holds the counts of a tenant. Limiter.mu guards it.
+// flood is a series of refusals without a pause of a minute. Safe for concurrent use.
+type flood struct{ last atomic.Int64 } // the time of the last refusal, in nanoseconds since 1970; 0: none
+
+// refusal counts a refusal, and reports whether it begins a flood.
+func (f *flood) refusal(now time.Time) (first bool) {
+	n := now.UnixNano()
+	return n-f.last.Swap(n) > int64(time.Minute)
+}
+
+// account holds the counts of a tenant. Limiter.mu guards it, but for the flood.
 type account struct {
 	name        string
 	requests    int
 	spooled     int64
 	keys, bytes *rate.Limiter // nil: no limit
 	used        time.Time
+	flood       flood // of refusals by the limits of a tenant
 }
 
 // New makes a Limiter. A nil now means time.Now.
@@ -133,9 +162,10 @@ func (l *Limiter) Tenants() int {
 	return len(l.tenants)
 }
 
-func (l *Limiter) refuse(k Kind, after time.Duration) error {
+// refuse counts a refusal. The flood belongs to the tenant, or to all tenants.
+func (l *Limiter) refuse(k Kind, f *flood, after time.Duration) error {
 	l.refused[k].Add(1)
-	return &Error{Kind: k, After: max(after, soon)}
+	return &Error{Kind: k, After: max(after, soon), First: f.refusal(l.now())}
 }
 
 // Begin gives a request a place among those in flight. Handled says that the proxy
@@ -147,7 +177,7 @@ func (l *Limiter) Begin(handled bool) (*Visit, error) {
 	}
 	if n := count.Add(1); l.limits.Requests > 0 && n > int64(l.limits.Requests) {
 		count.Add(-1)
-		return nil, l.refuse(Requests, 0)
+		return nil, l.refuse(Requests, &l.flood, 0)
 	}
 	return &Visit{limiter: l, count: count}, nil
 }

@@ -111,6 +111,24 @@ func TestAdmit_MinuteUsedUp_RefusedUntilThereIsRoom(t *testing.T) {
 	wantKind(t, err, limit.Keys)
 }
 
+// docs/sidecar.md has these figures.
+func TestAdmit_IdleTenant_AllAtOnceThenRefilledEvenly(t *testing.T) {
+	l, c := newLimiter(limit.Limits{TenantKeys: 20})
+	admitted := 0
+	for second := range 61 {
+		for range 100 {
+			if v, err := begin(t, l, "ann"); err == nil {
+				admitted++
+				v.End()
+			}
+		}
+		if want := 20 + second/3; admitted != want {
+			t.Errorf("%d admitted in %d s, want %d", admitted, second, want)
+		}
+		c.now = c.now.Add(time.Second)
+	}
+}
+
 func TestSpool_BytesHeld_GivenBackAtTheEnd(t *testing.T) {
 	l, _ := newLimiter(limit.Limits{Spool: 100, TenantSpool: 60})
 	ann, err := begin(t, l, "ann")

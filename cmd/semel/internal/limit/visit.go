@@ -12,7 +12,8 @@ type Visit struct {
 
 	limiter *Limiter
 	count   *atomic.Int64
-	account *account // nil: the request belongs to no tenant
+	tenant  string
+	account *account // nil: no tenant has admitted the request
 	spooled int64
 	ended   bool
 }
@@ -37,15 +38,25 @@ func (v *Visit) Admit(tenant string) error {
 		return nil
 	}
 	l, now := v.limiter, v.limiter.now()
+	v.tenant = tenant
 	if tenant != "" {
 		if err := v.admitTenant(tenant); err != nil {
 			return err
 		}
 	}
 	if after, ok := allow(l.keys, now, 1); !ok {
-		return l.refuse(Keys, after)
+		return l.refuse(Keys, &l.flood, after)
 	}
 	return nil
+}
+
+// Tenant is the tenant of Admit, also if it was refused. It is empty before Admit, and
+// if the request stands for all callers.
+func (v *Visit) Tenant() string {
+	if v == nil {
+		return ""
+	}
+	return v.tenant
 }
 
 func (v *Visit) admitTenant(tenant string) error {
@@ -54,15 +65,15 @@ func (v *Visit) admitTenant(tenant string) error {
 	defer l.mu.Unlock()
 	a := l.account(tenant, now)
 	if most := l.limits.TenantRequests; most > 0 && a.requests >= most {
-		return l.refuse(TenantRequests, 0)
+		return l.refuse(TenantRequests, &a.flood, 0)
 	}
 	if a.bytes != nil {
 		if tokens := a.bytes.TokensAt(now); tokens < 0 {
-			return l.refuse(TenantBytes, seconds(-tokens/float64(a.bytes.Limit())))
+			return l.refuse(TenantBytes, &a.flood, seconds(-tokens/float64(a.bytes.Limit())))
 		}
 	}
 	if after, ok := allow(a.keys, now, 1); !ok {
-		return l.refuse(TenantKeys, after)
+		return l.refuse(TenantKeys, &a.flood, after)
 	}
 	a.requests++
 	v.account = a
@@ -83,12 +94,12 @@ func (v *Visit) Spool(n int) error {
 		}
 		l.mu.Unlock()
 		if full {
-			return l.refuse(TenantSpool, 0)
+			return l.refuse(TenantSpool, &a.flood, 0)
 		}
 	}
 	v.spooled += more
 	if all := l.spooled.Add(more); l.limits.Spool > 0 && all > l.limits.Spool {
-		return l.refuse(Spool, 0)
+		return l.refuse(Spool, &l.flood, 0)
 	}
 	return nil
 }

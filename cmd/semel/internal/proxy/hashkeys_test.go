@@ -10,14 +10,20 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// With hash-keys-file the service gets the key of the client and its hash, and the hook
-// is asked about the same hash. Neither the store nor the log has the key or the tenant.
-func TestHashKeys_Parked_HookAsksAboutTheHashThatTheServiceGot(t *testing.T) {
-	secret := []byte(strings.Repeat("s", 32))
-	path := filepath.Join(t.TempDir(), "hash-keys")
+// hashKeysFile writes a secret to a file.
+func hashKeysFile(t *testing.T) (secret []byte, path string) {
+	t.Helper()
+	secret, path = []byte(strings.Repeat("s", 32)), filepath.Join(t.TempDir(), "hash-keys")
 	if err := os.WriteFile(path, []byte(base64.StdEncoding.EncodeToString(secret)+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return secret, path
+}
+
+// With hash-keys-file the service gets the key of the client and its hash, and the hook
+// is asked about the same hash. Neither the store nor the log has the key or the tenant.
+func TestHashKeys_Parked_HookAsksAboutTheHashThatTheServiceGot(t *testing.T) {
+	secret, path := hashKeysFile(t)
 	o := newOracle(t)
 	s := play(t, failsOnce(), byTenant+"on-doubt: park\nhash-keys-file: "+path+"\nreconcile-url: "+o.URL+"\n")
 	if r := s.pay("canary-key", "X-Tenant", "canary-tenant", "Semel-Key-Hash", "of the client"); r.status != 500 {
@@ -48,5 +54,24 @@ func TestHashKeys_NotSet_ServiceGetsNoHash(t *testing.T) {
 	s.pay("k", "Semel-Key-Hash", "of the client")
 	if sent := s.backend.seen[0].Header; sent["Semel-Key-Hash"] != nil {
 		t.Errorf("the service got %v", sent)
+	}
+}
+
+// The log names a tenant that a limit refuses by its hash.
+func TestHashKeys_LimitRefuses_LogHasHashOfTenant(t *testing.T) {
+	secret, path := hashKeysFile(t)
+	s := play(t, created(), byTenant+"tenant-keys: 1\nhash-keys-file: "+path+"\n")
+	for range 2 {
+		s.pay("canary-key", "X-Tenant", "canary-tenant")
+	}
+	log, want := s.log.String(), store.Key{Tenant: "canary-tenant"}.Hashed(secret).Tenant
+	for _, line := range []string{`level=WARN msg="a limit refuses`, "level=DEBUG msg=refused code=tenant_limit"} {
+		_, rest, _ := strings.Cut(log, line)
+		if line, _, _ = strings.Cut(rest, "\n"); !strings.Contains(line, " tenant="+want+" ") {
+			t.Errorf("the line has not the hash: %s", log)
+		}
+	}
+	if strings.Contains(log, "canary") {
+		t.Errorf("the log has a canary: %s", log)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -135,6 +136,52 @@ func TestLimits_KeysOfAMinute_429(t *testing.T) {
 	}
 	if r := s.pay("k", "X-Tenant", "bob"); r.status != 201 {
 		t.Errorf("another tenant: %+v", r)
+	}
+}
+
+// The log names a tenant that a limit begins to refuse, once, and the option that allows
+// more. Each refusal is there for debugging, with the tenant.
+func TestLimits_TenantFloods_LogNamesItOnce(t *testing.T) {
+	s := play(t, created(), byTenant+"tenant-keys: 2\n")
+	for i := range 12 {
+		s.pay(fmt.Sprint(i), "X-Tenant", "ann")
+	}
+	s.pay("k", "X-Tenant", "bob")
+	warning := regexp.MustCompile(`level=WARN msg="a limit refuses requests of a tenant[^"]*" tenant=(\w+) limit=tenant_keys option="test.yaml:\d+: tenant-keys" value=2\n`)
+	log := s.log.String()
+	if all := warning.FindAllStringSubmatch(log, -1); len(all) != 1 || all[0][1] != "ann" || strings.Count(log, "level=WARN") != 1 {
+		t.Errorf("warned %d times: %s", len(all), log)
+	}
+	if n := strings.Count(log, "level=DEBUG msg=refused code=tenant_limit status=429 method=POST tenant=ann "); n != 10 {
+		t.Errorf("%d refusals are logged with the tenant: %s", n, log)
+	}
+}
+
+// A limit for all tenants is logged in the same way, whether or not the tenant is known.
+func TestLimits_AllRefused_LogWarnsOnce(t *testing.T) {
+	for name, c := range map[string]struct{ doc, limit string }{
+		"Requests": {"max-requests: 1\n", "requests"},
+		"Keys":     {"max-keys: 1\n", "keys"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			release := make(chan struct{})
+			s := play(t, held(release), byTenant+c.doc)
+			var first sync.WaitGroup
+			first.Go(func() { s.pay("a", "X-Tenant", "ann") })
+			eventually(t, "a request is upstream", func() bool { return s.backend.count() == 1 })
+			for i := range 5 {
+				if r := s.pay(fmt.Sprint(i), "X-Tenant", "bob"); r.status != 503 {
+					t.Errorf("%+v", r)
+				}
+			}
+			close(release)
+			first.Wait()
+			log := s.log.String()
+			if strings.Count(log, "level=WARN") != 1 ||
+				!regexp.MustCompile(`level=WARN msg="a limit refuses requests of all tenants[^"]*" limit=`+c.limit+` option="test.yaml:\d+: max-`+c.limit+`" value=1\n`).MatchString(log) {
+				t.Errorf("logged: %s", log)
+			}
+		})
 	}
 }
 

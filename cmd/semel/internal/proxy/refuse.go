@@ -11,13 +11,16 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/limit"
 	"github.com/semel-go/semel/cmd/semel/internal/problem"
 	"github.com/semel-go/semel/semelhttp"
+	"github.com/semel-go/semel/store"
 )
 
 // refuse writes a refusal of package semelhttp. If the authorize hook denied a
 // replay, the client gets the status of the hook.
 func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, why semelhttp.Problem) {
-	if l, ok := limited(why.Err); ok {
+	l, full := limited(why.Err)
+	if full {
 		why = l
+		p.warnOfLimit(r, why.Err)
 		if why.Code == problem.TenantLimit.Code {
 			p.pause(r)
 		}
@@ -38,11 +41,31 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, why semelhttp.Pro
 		}
 	}
 	level := slog.LevelDebug
-	if why.Status >= http.StatusInternalServerError {
+	if why.Status >= http.StatusInternalServerError && !full {
 		level = slog.LevelWarn
 	}
-	p.events.Log(r.Context(), level, "refused", "code", why.Code, "status", why.Status, "method", r.Method, "error", why.Err)
+	p.events.Log(r.Context(), level, "refused", "code", why.Code, "status", why.Status, "method", r.Method, "tenant", p.loggedTenant(r), "error", why.Err)
 	problem.Write(w, why)
+}
+
+// loggedTenant is the tenant of a request as events have it: hashed, with HashKeys. It is
+// empty if all share their keys, or if the tenant is not known.
+func (p *Proxy) loggedTenant(r *http.Request) string {
+	return store.Key{Tenant: limit.FromContext(r.Context()).Tenant()}.Hashed(p.HashKeys).Tenant
+}
+
+// warnOfLimit logs the first refusal of a flood, so that a flood writes one line.
+func (p *Proxy) warnOfLimit(r *http.Request, err error) {
+	e, ok := errors.AsType[*limit.Error](err)
+	if !ok || !e.First {
+		return
+	}
+	log, who := p.events, "all tenants"
+	if e.Kind.Tenant() {
+		log, who = log.With("tenant", p.loggedTenant(r)), "a tenant"
+	}
+	log.Warn("a limit refuses requests of "+who+"; to allow more, raise the option; the next warning comes after a minute without refusals",
+		"limit", e.Kind, "option", p.Config.Where(e.Kind.Option()), "value", p.Config.Limits.Value(e.Kind))
 }
 
 // smallBody is the largest body, in bytes, that is read before a pause.

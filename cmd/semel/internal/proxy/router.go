@@ -28,6 +28,7 @@ type router struct {
 	bodyTimeout  time.Duration // see setBodyDeadline
 	writeTimeout time.Duration // see limitWrites
 	limits       *limit.Limiter
+	warnOfLimit  func(r *http.Request, err error)
 	peers        *peers
 	upgrades     []string  // protocols, in lower case
 	origins      []string  // whose pages may read refusals
@@ -75,6 +76,7 @@ func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	reads := d.reads(to, r)
 	v, err := d.limits.Begin(reads)
 	if err != nil {
+		d.warnOfLimit(r, err)
 		p, _ := limited(err)
 		d.refuse(w, r, p)
 		return
