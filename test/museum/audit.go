@@ -35,6 +35,11 @@ var audits = []Mutant{
 		Old: "r.TenantSHA256 = hex.EncodeToString(sum[:])", New: "_, r.TenantSHA256 = sum, k.Tenant",
 	},
 	{
+		Name: "audit: an erasure that found nothing looks done", Rule: "audit",
+		Dir: "cmd/semel/internal/audit", Func: "(*Counts).Nothing", Package: "cmd/semel/internal/cli", Run: "TestAudit_Erasure_ResultHasCounts",
+		Old: "*c == Counts{}", New: "c.Erased < 0",
+	},
+	{
 		Name: "audit: the text of an error has the tenant in the clear", Rule: "audit",
 		Dir: "cmd/semel/internal/audit", Func: "errorText", Package: "cmd/semel/internal/cli", Run: "TestAudit_EachAct_HasIntentAndResult",
 		Old: "return n.WithoutNames()", New: "return n.Error()",

@@ -116,6 +116,11 @@ var erasures = []Mutant{
 		Old: `s.Tenant == "" && s.Key == ""`, New: `s.Tenant == "" && s.Key == "" && s.Operation == "-"`,
 	},
 	{
+		Name: "erase: records from before hashing was turned on stay", Rule: "erase",
+		Dir: "cmd/semel/internal/cli", Func: "(*eraseCmd).keys", Package: "cmd/semel/internal/cli", Run: "TestErase_HashKeysFile_ErasesHashedAndClearRecords",
+		Old: "return []store.Key{given, given.Hashed(secret)}", New: "return []store.Key{given.Hashed(secret)}",
+	},
+	{
 		Name: "erase: the steps of an erased answer stay", Rule: "erase",
 		Dir: eraseDir, Func: "(*eraser).eraseAnswer", Package: eraseDir, Run: "TestRun_AnswersOnly_DuplicatesDoNotRunAndGetNoAnswer",
 		Old: "Restart: true", New: "Restart: false",

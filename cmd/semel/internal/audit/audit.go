@@ -31,7 +31,21 @@ type Act struct {
 	Position int64          `json:"position,omitempty"` // of a message of an outbox
 	Reason   string         `json:"reason"`
 	Detail   map[string]any `json:"detail,omitempty"` // such as the verdict
+	// Counts is for an erasure only: the act sets its fields, and the line of the result has
+	// them. Nil: there are none.
+	Counts *Counts `json:"-"`
 }
+
+// Counts says how many records an erasure has erased and left. If it broke off, the counts
+// are of the time before.
+type Counts struct {
+	Erased       int `json:"erased"`
+	ErasedByHash int `json:"erased_by_hash"` // the part of Erased that --hash-keys-file has found
+	Left         int `json:"left"`
+}
+
+// Nothing reports whether there was nothing to erase and nothing to leave.
+func (c *Counts) Nothing() bool { return c != nil && *c == Counts{} }
 
 // Record names the records of an act. It has hashes, so that the trail does not keep the
 // names that a later erasure removes from the store. Make it with RecordOf.
@@ -75,8 +89,9 @@ type entry struct {
 	ID    string    `json:"id"`    // equal in the two lines of an act
 	Event string    `json:"event"` // intent or result
 	Act
-	Result string `json:"result,omitempty"` // done, partly done, not done or unknown
-	Error  string `json:"error,omitempty"`
+	Result  string `json:"result,omitempty"` // done, NothingToErase, partly done, not done or unknown
+	*Counts        // nil, except for the result of an erasure
+	Error   string `json:"error,omitempty"`
 }
 
 // Trail is an open file of acts. The nil Trail writes nothing. Safe for concurrent use;
@@ -140,9 +155,12 @@ func (t *Trail) Begin(a Act) (end func(err error) error, err error) {
 		return nil, fmt.Errorf("%w: %w: %w", ErrNothing, ErrNotWritten, err)
 	}
 	return func(err error) error {
-		e.Time, e.Event, e.Result = time.Now().UTC(), "result", Result(err)
-		if err != nil {
+		e.Time, e.Event, e.Result, e.Counts = time.Now().UTC(), "result", Result(err), a.Counts
+		switch {
+		case err != nil:
 			e.Error = errorText(err)
+		case a.Counts.Nothing():
+			e.Result = NothingToErase
 		}
 		if err := t.write(&e); err != nil {
 			return fmt.Errorf("%w: the result of the act, which is %q, is missing there: %w", ErrNotWritten, e.Result, err)
@@ -180,6 +198,10 @@ var ErrNothing = errors.New("nothing was changed")
 
 // ErrPartly marks errors after which a part of the act is done.
 var ErrPartly = errors.New("not everything is done")
+
+// NothingToErase is the result of an erasure that found no record. It is no proof that a
+// tenant was erased: the tenant can be misspelt, or stored as a hash.
+const NothingToErase = "nothing to erase"
 
 // Result says in words what an act that ended with err has done.
 func Result(err error) string {

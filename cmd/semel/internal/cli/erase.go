@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/cmd/semel/internal/audit"
 	"github.com/semel-go/semel/cmd/semel/internal/config"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
@@ -34,6 +35,8 @@ func (*eraseCmd) Help() string {
 	return `Deletes the records of a tenant before they expire: their keys, answers, steps, errors and timers. Without --yes it only counts. A later duplicate of an erased request is a new request and runs again. Stop the tenant's requests first, or use --answers-only: duplicates then learn that the request is done, and get no answer. If answers are encrypted, --answers-only needs --encryption-keys; a whole erasure does not.
 
 A request that runs (started, processing), that is in doubt (unknown) or that is unfinished (a saga that has not ended, or a call some of whose steps are done) is left. The command names it by the hash that logs use, says what to do, and exits with 1. It can be stopped and repeated at any time; what is erased is not there any more. Each use with --yes writes one line of JSON to standard error with the operator, the reason, the SHA-256 of the tenant and the counts.
+
+With --hash-keys-file it erases two kinds of records, and counts both: those stored as hashes, and those stored under the tenant and key as given, such as records from before hashing was turned on, and sagas. With 64 hexadecimal digits the tenant can be given as it is stored. If nothing was found, the command says so and exits with 0.
 
 --rewrite: SQLite copies the file (VACUUM), and nobody else can write meanwhile. PostgreSQL runs VACUUM FULL on the tables of Semel and on pg_statistic: nobody can use a table meanwhile, and the role must own them and the database, or be a superuser. A transaction that began before the erasure must end first.
 
@@ -68,15 +71,34 @@ type leftRecord struct {
 
 // erasedCounts is the JSON of the end.
 type erasedCounts struct {
-	Counted    bool     `json:"counted_only,omitempty"`
-	Erased     int      `json:"erased"`
-	Timers     int      `json:"timers"`
-	Running    int      `json:"running"`
-	InDoubt    int      `json:"in_doubt"`
-	Unfinished int      `json:"unfinished"`
-	Failed     int      `json:"failed"`
-	Rewritten  bool     `json:"rewritten"`
-	Remains    []string `json:"remains,omitempty"`
+	Counted      bool     `json:"counted_only,omitempty"`
+	Erased       int      `json:"erased"`
+	ErasedByHash int      `json:"erased_by_hash"` // of Erased
+	Timers       int      `json:"timers"`
+	Running      int      `json:"running"`
+	InDoubt      int      `json:"in_doubt"`
+	Unfinished   int      `json:"unfinished"`
+	Failed       int      `json:"failed"`
+	Rewritten    bool     `json:"rewritten"`
+	Remains      []string `json:"remains,omitempty"`
+}
+
+// add adds the counts of a pass.
+func (c *erasedCounts) add(r *erase.Report, byHash bool) {
+	c.Erased += r.Erased
+	if byHash {
+		c.ErasedByHash += r.Erased
+	}
+	c.Timers += r.Timers
+	c.Running += r.Running
+	c.InDoubt += r.InDoubt
+	c.Unfinished += r.Unfinished
+	c.Failed += r.Failed
+}
+
+// forTrail is what the audit trail and the log have of the counts.
+func (c *erasedCounts) forTrail() audit.Counts {
+	return audit.Counts{Erased: c.Erased, ErasedByHash: c.ErasedByHash, Left: c.Running + c.InDoubt + c.Unfinished + c.Failed}
 }
 
 func (c *eraseCmd) check(u *storeurl.URL) error {
@@ -107,9 +129,14 @@ func (c *eraseCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	k := store.Key{Operation: string(c.Operation), Tenant: string(c.Tenant), Value: string(c.Key)}.Hashed(secret)
-	if secret != nil && k.Tenant != "" {
-		_, _ = fmt.Fprintln(e.stderr, "semel erase: the tenant is stored as", k.Tenant)
+	keys := c.keys(secret)
+	// The audit trail has the tenant as it is stored: 64 digits are a hash already.
+	k := keys[0]
+	if len(keys) > 1 && !isHash(k.Tenant, hashedDigits) {
+		k = keys[1]
+		if k.Tenant != "" {
+			_, _ = fmt.Fprintln(e.stderr, "semel erase: the tenant is stored as", k.Tenant)
+		}
 	}
 	opened := c.storeFlag
 	if !c.AnswersOnly {
@@ -117,49 +144,87 @@ func (c *eraseCmd) Run(ctx context.Context, e *env) error {
 	}
 	return opened.with(ctx, e.log, func(h storeurl.Handle) error {
 		if !c.Yes {
-			_, err := c.erase(ctx, e, h, &u, k)
+			_, err := c.erase(ctx, e, h, &u, keys)
 			return err
 		}
 		a := c.actOn("erase", k, 0, c.Reason, map[string]any{"answers_only": c.AnswersOnly, "rewrite": c.Rewrite})
+		a.Counts = &audit.Counts{}
 		var counts erasedCounts
 		err := e.act(a, func() (err error) {
-			counts, err = c.erase(ctx, e, h, &u, k)
+			counts, err = c.erase(ctx, e, h, &u, keys)
+			*a.Counts = counts.forTrail()
 			return err
 		})
 		result := "erased"
-		if err != nil {
+		switch {
+		case err != nil:
 			result = err.Error()
+		case a.Counts.Nothing():
+			result = audit.NothingToErase
 		}
 		slog.New(slog.NewJSONHandler(e.stderr, nil)).Info("erase", "operator", operator(e), "operation", a.Operation, "tenant_sha256", a.TenantSHA256, "key", a.KeyHash,
-			"reason", c.Reason, "answers_only", c.AnswersOnly, "erased", counts.Erased, "timers", counts.Timers, "rewritten", counts.Rewritten, "result", result)
+			"reason", c.Reason, "answers_only", c.AnswersOnly, "erased", counts.Erased, "erased_by_hash", counts.ErasedByHash, "left", a.Counts.Left,
+			"timers", counts.Timers, "rewritten", counts.Rewritten, "result", result)
 		return err
 	})
 }
 
-func (c *eraseCmd) erase(ctx context.Context, e *env, h storeurl.Handle, u *storeurl.URL, k store.Key) (counts erasedCounts, err error) {
-	p := erasePrinter{env: e, began: time.Now(), said: time.Now()}
-	scope := erase.Scope{Tenant: k.Tenant, Operation: k.Operation, Key: k.Value}
-	r, err := erase.Run(ctx, h, scope, &erase.Options{
-		CountOnly: !c.Yes, AnswersOnly: c.AnswersOnly, StoreTimeout: time.Duration(c.Timeout), Observe: p.item,
-	})
-	counts = erasedCounts{
-		Counted: !c.Yes, Erased: r.Erased, Timers: r.Timers, Running: r.Running, InDoubt: r.InDoubt, Unfinished: r.Unfinished, Failed: r.Failed,
+// keys are the names under which the records can be stored: as given and, with a secret, as
+// hashes. A name without a key stands for all keys of its tenant.
+func (c *eraseCmd) keys(secret []byte) []store.Key {
+	given := store.Key{Operation: string(c.Operation), Tenant: string(c.Tenant), Value: string(c.Key)}
+	if secret == nil {
+		return []store.Key{given}
+	}
+	return []store.Key{given, given.Hashed(secret)}
+}
+
+// erase erases the records of each name, one pass after the other.
+func (c *eraseCmd) erase(ctx context.Context, e *env, h storeurl.Handle, u *storeurl.URL, keys []store.Key) (counts erasedCounts, err error) {
+	p := erasePrinter{env: e, passes: len(keys), began: time.Now(), said: time.Now()}
+	counts.Counted = !c.Yes
+	for pass, k := range keys {
+		var r erase.Report
+		r, err = erase.Run(ctx, h, erase.Scope{Tenant: k.Tenant, Operation: k.Operation, Key: k.Value}, &erase.Options{
+			CountOnly: !c.Yes, AnswersOnly: c.AnswersOnly, StoreTimeout: time.Duration(c.Timeout), Observe: p.item,
+		})
+		counts.add(&r, pass > 0)
+		if err != nil {
+			err = passError(err, pass, len(keys))
+			break
+		}
 	}
 	if err == nil && c.Yes && c.Rewrite {
 		err = c.rewrite(ctx, e, h)
 		counts.Rewritten = err == nil
 	}
-	if err == nil && r.Erased+r.Left() == 0 && c.HashKeysFile == "" {
-		_, _ = fmt.Fprintln(e.stderr, "semel erase: there was no such record. If the processes of this store have --hash-keys-file, give it here, too")
+	found := counts.forTrail()
+	if err == nil && found.Nothing() {
+		next := "If the processes of this store have --hash-keys-file, give it here, too"
+		if len(keys) > 1 {
+			next = "Check the tenant, and that the processes of this store have the same --hash-keys-file"
+		}
+		_, _ = fmt.Fprintln(e.stderr, "semel erase: there was nothing to erase.", next)
 	}
 	counts.Remains = u.Remains(counts.Rewritten)
 	if err := p.end(&counts); err != nil {
 		return counts, err
 	}
-	if err == nil && c.Yes && r.Left() > 0 {
-		err = fmt.Errorf("%w: %d records are left; do what is said above, and erase again", audit.ErrPartly, r.Left())
+	if err == nil && c.Yes && found.Left > 0 {
+		err = fmt.Errorf("%w: %d records are left; do what is said above, and erase again", audit.ErrPartly, found.Left)
 	}
 	return counts, err
+}
+
+// passError says which of two passes an error has ended.
+func passError(err error, pass, passes int) error {
+	switch {
+	case passes == 1 || errors.Is(err, semel.ErrInvalid):
+		return err
+	case pass == 0:
+		return fmt.Errorf("the pass over records stored as given broke off, and the pass over records stored as hashes did not begin; give the command again: %w", err)
+	}
+	return fmt.Errorf("the pass over records stored as hashes broke off; the pass over records stored as given has ended; give the command again: %w", err)
 }
 
 func (c *eraseCmd) rewrite(ctx context.Context, e *env, h storeurl.Handle) error {
@@ -176,6 +241,7 @@ func (c *eraseCmd) rewrite(ctx context.Context, e *env, h storeurl.Handle) error
 // erasePrinter shows how far an erasure is, and the records that it leaves.
 type erasePrinter struct {
 	env         *env
+	passes      int // 2: over records stored as given, and as hashes
 	began, said time.Time
 	seen        int
 }
@@ -211,7 +277,11 @@ func (p *erasePrinter) end(c *erasedCounts) error {
 	if c.Counted {
 		verb = "with --yes it would erase"
 	}
-	_, err := fmt.Fprintf(e.stdout, "%s %d records; left: %d running, %d in doubt, %d unfinished, %d failed\n", verb, c.Erased, c.Running, c.InDoubt, c.Unfinished, c.Failed)
+	kinds := ""
+	if p.passes > 1 {
+		kinds = fmt.Sprintf(" (%d stored as given, %d as hashes)", c.Erased-c.ErasedByHash, c.ErasedByHash)
+	}
+	_, err := fmt.Fprintf(e.stdout, "%s %d records%s; left: %d running, %d in doubt, %d unfinished, %d failed\n", verb, c.Erased, kinds, c.Running, c.InDoubt, c.Unfinished, c.Failed)
 	for _, place := range c.Remains {
 		if err == nil {
 			_, err = fmt.Fprintf(e.stdout, "bytes can stay in %s\n", place)

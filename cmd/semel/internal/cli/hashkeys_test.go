@@ -4,7 +4,6 @@ package cli
 
 import (
 	"crypto/sha256"
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -17,13 +16,6 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/program"
 	"github.com/semel-go/semel/store"
 )
-
-// hashKeys writes a file for --hash-keys-file.
-func hashKeys(t *testing.T, letter string) (path string, secret []byte) {
-	t.Helper()
-	secret = []byte(strings.Repeat(letter, 32))
-	return write(t, "hash-keys", base64.StdEncoding.EncodeToString(secret)+"\n"), secret
-}
 
 // No command leaves the tenant or the key in the store. Each process with the secret
 // finds the record, and operators name it as clients do.
