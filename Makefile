@@ -61,7 +61,7 @@ LANES ?= 4
 CAMPAIGN_LANES ?= 4
 
 .PHONY: test
-test: ## Run the tests of every module in their short form, the packages with the race detector (9 to 18 minutes on 2 cores)
+test: ## Run the tests of every module in their short form, the packages with the race detector (some 7 minutes on 2 cores)
 	$(GO) test $(RACE) -vet=off -p $(LANES) -short -timeout 20m $(WATCHED)
 	$(GO) test -vet=off -p $(LANES) -short -timeout 20m $(PLAIN)
 	@echo
@@ -131,7 +131,7 @@ site: ## Make a site of the pages in bin/site, with Sphinx from PyPI
 	./scripts/site/site $(BIN)/site
 
 .PHONY: evidence
-evidence: ## Run the long forms of all that counts, and write docs/evidence.md (less than an hour on 2 cores)
+evidence: ## Run the long forms of all that counts, and write docs/evidence.md (some hours on 2 cores; each step is written when it has ended)
 	@$(MAKE) --no-print-directory tools
 	cd test && SEMEL_TEST_KAFKA=$(KAFKA) $(GO) run ./evidence -out ../docs/evidence.md
 
