@@ -206,6 +206,9 @@ func (c *eraseCmd) erase(ctx context.Context, e *env, h storeurl.Handle, u *stor
 		}
 		_, _ = fmt.Fprintln(e.stderr, "semel erase: there was nothing to erase.", next)
 	}
+	if err == nil && !found.Nothing() && len(keys) == 1 {
+		_, _ = fmt.Fprintln(e.stderr, "semel erase: records that are stored as hashes were not looked for; if the processes of this store have --hash-keys-file, give it here, too")
+	}
 	counts.Remains = u.Remains(counts.Rewritten)
 	if err := p.end(&counts); err != nil {
 		return counts, err

@@ -117,7 +117,7 @@ func (c *sagaListCmd) Run(ctx context.Context, e *env) error {
 			listed++
 		}
 		if listed == 0 && !e.json {
-			_, _ = fmt.Fprintf(e.stderr, "semel saga list: there are no such sagas of the definition %q; semel saga show shows one that has ended\n", string(c.Name))
+			_, _ = fmt.Fprintf(e.stderr, "semel saga list: there are no such sagas of the definition %q. semel saga show shows one that has ended; semel inspect list | grep '##saga ' shows the names of others\n", string(c.Name))
 		}
 		if len(due) == c.Limit {
 			_, _ = fmt.Fprintf(e.stderr, "semel saga list: there may be more than %d; raise --limit to see them\n", c.Limit)

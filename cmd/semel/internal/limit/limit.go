@@ -75,8 +75,8 @@ func (l *Limits) Value(k Kind) int64 {
 type Error struct {
 	Kind  Kind
 	After time.Duration // the client may try again after this time
-	// First says that the tenant, or for a limit of all tenants everybody, was not
-	// refused in the minute before.
+	// First says that this limit has refused the tenant, or for a limit of all tenants
+	// anybody, for the first time in a minute.
 	First bool
 }
 
@@ -97,7 +97,7 @@ type Limiter struct {
 
 	handled, passing atomic.Int64 // requests in flight
 	spooled          atomic.Int64
-	flood            flood // of refusals by the limits of all tenants
+	floods           [kinds]flood // of refusals by the limits of all tenants
 
 	mu      sync.Mutex
 	tenants map[string]*account
@@ -111,7 +111,7 @@ const maxTenants = 1 << 16
 // firstClean is the first value of Limiter.cleanAt.
 const firstClean = 1024
 
-// flood is a series of refusals without a pause of a minute. Safe for concurrent use.
+// flood is a series of refusals by one limit without a pause of a minute. Safe for concurrent use.
 type flood struct{ last atomic.Int64 } // the time of the last refusal, in nanoseconds since 1970; 0: none
 
 // refusal counts a refusal, and reports whether it begins a flood.
@@ -120,14 +120,14 @@ func (f *flood) refusal(now time.Time) (first bool) {
 	return n-f.last.Swap(n) > int64(time.Minute)
 }
 
-// account holds the counts of a tenant. Limiter.mu guards it, but for the flood.
+// account holds the counts of a tenant. Limiter.mu guards it, but for the floods.
 type account struct {
 	name        string
 	requests    int
 	spooled     int64
 	keys, bytes *rate.Limiter // nil: no limit
 	used        time.Time
-	flood       flood // of refusals by the limits of a tenant
+	floods      [kinds]flood // of refusals by the limits of a tenant
 }
 
 // New makes a Limiter. A nil now means time.Now.
@@ -162,10 +162,10 @@ func (l *Limiter) Tenants() int {
 	return len(l.tenants)
 }
 
-// refuse counts a refusal. The flood belongs to the tenant, or to all tenants.
-func (l *Limiter) refuse(k Kind, f *flood, after time.Duration) error {
+// refuse counts a refusal. The floods are those of the tenant, or of all tenants.
+func (l *Limiter) refuse(k Kind, floods *[kinds]flood, after time.Duration) error {
 	l.refused[k].Add(1)
-	return &Error{Kind: k, After: max(after, soon), First: f.refusal(l.now())}
+	return &Error{Kind: k, After: max(after, soon), First: floods[k].refusal(l.now())}
 }
 
 // Begin gives a request a place among those in flight. Handled says that the proxy
@@ -177,7 +177,7 @@ func (l *Limiter) Begin(handled bool) (*Visit, error) {
 	}
 	if n := count.Add(1); l.limits.Requests > 0 && n > int64(l.limits.Requests) {
 		count.Add(-1)
-		return nil, l.refuse(Requests, &l.flood, 0)
+		return nil, l.refuse(Requests, &l.floods, 0)
 	}
 	return &Visit{limiter: l, count: count}, nil
 }

@@ -37,8 +37,8 @@ func TestRefusal_First_OncePerFlood(t *testing.T) {
 		c.now = c.now.Add(time.Second)
 		wantFirst("ann", false)
 	}
-	if refused(ann.Spool(11)) {
-		t.Error("another limit of the same tenant: first")
+	if !refused(ann.Spool(11)) {
+		t.Error("another limit of the same tenant: not first")
 	}
 	wantFirst("bob", true)
 	c.now = c.now.Add(time.Minute)
@@ -47,6 +47,7 @@ func TestRefusal_First_OncePerFlood(t *testing.T) {
 	if !refused(ann.Spool(11)) {
 		t.Error("after a minute without a refusal: not first")
 	}
+	wantFirst("ann", true)
 	wantFirst("ann", false)
 
 	all, _ := newLimiter(limit.Limits{Requests: 1})

@@ -45,7 +45,7 @@ func (v *Visit) Admit(tenant string) error {
 		}
 	}
 	if after, ok := allow(l.keys, now, 1); !ok {
-		return l.refuse(Keys, &l.flood, after)
+		return l.refuse(Keys, &l.floods, after)
 	}
 	return nil
 }
@@ -65,15 +65,15 @@ func (v *Visit) admitTenant(tenant string) error {
 	defer l.mu.Unlock()
 	a := l.account(tenant, now)
 	if most := l.limits.TenantRequests; most > 0 && a.requests >= most {
-		return l.refuse(TenantRequests, &a.flood, 0)
+		return l.refuse(TenantRequests, &a.floods, 0)
 	}
 	if a.bytes != nil {
 		if tokens := a.bytes.TokensAt(now); tokens < 0 {
-			return l.refuse(TenantBytes, &a.flood, seconds(-tokens/float64(a.bytes.Limit())))
+			return l.refuse(TenantBytes, &a.floods, seconds(-tokens/float64(a.bytes.Limit())))
 		}
 	}
 	if after, ok := allow(a.keys, now, 1); !ok {
-		return l.refuse(TenantKeys, &a.flood, after)
+		return l.refuse(TenantKeys, &a.floods, after)
 	}
 	a.requests++
 	v.account = a
@@ -94,12 +94,12 @@ func (v *Visit) Spool(n int) error {
 		}
 		l.mu.Unlock()
 		if full {
-			return l.refuse(TenantSpool, &a.flood, 0)
+			return l.refuse(TenantSpool, &a.floods, 0)
 		}
 	}
 	v.spooled += more
 	if all := l.spooled.Add(more); l.limits.Spool > 0 && all > l.limits.Spool {
-		return l.refuse(Spool, &l.flood, 0)
+		return l.refuse(Spool, &l.floods, 0)
 	}
 	return nil
 }

@@ -88,10 +88,10 @@ func Order(list []semel.Secret) []any {
 	return []any{"hashes", cmp.Or(list[0].ID, unkeyed), "compare", strings.Join(append(ids, unkeyed), ",")}
 }
 
-// Log logs at the start that payloads are hashed with secrets, if they are.
+// Log logs at the start with which secrets payloads are hashed and compared, if there are some.
 func Log(log *slog.Logger, list []semel.Secret) {
 	if len(list) > 0 {
-		log.Info("payloads are hashed with a secret", Order(list)...)
+		log.Info("payloads are hashed", Order(list)...)
 	}
 }
 
