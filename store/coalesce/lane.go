@@ -22,7 +22,7 @@ type Options[Req any] struct {
 	QueuedPerFlush int
 	// Detached: no caller flushes its request itself, so that each returns when
 	// its context ends, even if the flush ignores that. It costs a goroutine for
-	// each request that comes alone. [Lane.Alone] is not concerned.
+	// each request that comes alone.
 	Detached bool
 	// Conflict returns a number for a request. Requests with equal numbers are
 	// never in flight together, in one flush or in two; they take turns, in
@@ -126,29 +126,6 @@ func (l *Lane[Req, Res]) Urgent(ctx context.Context, req Req) (Res, error) {
 	return l.do(ctx, req, true)
 }
 
-// Alone flushes req at once, by itself, on the caller's goroutine, if a flusher is
-// free and no conflicting request is queued or in flight. Otherwise ok is false,
-// and nothing was done.
-func (l *Lane[Req, Res]) Alone(ctx context.Context, req Req) (res Res, ok bool, err error) {
-	if err := ctx.Err(); err != nil {
-		return res, true, err
-	}
-	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
-		return res, true, ErrClosed
-	}
-	if l.running >= l.flushers || l.conflict != nil && l.holder[l.conflict(&req)] != nil {
-		l.mu.Unlock()
-		return res, false, nil
-	}
-	it := &Item[Req, Res]{Req: req}
-	l.enter(it, true)
-	l.mu.Unlock()
-	l.alone(ctx, it)
-	return it.Res, true, it.Err
-}
-
 func (l *Lane[Req, Res]) do(ctx context.Context, req Req, urgent bool) (res Res, err error) {
 	if err := ctx.Err(); err != nil {
 		return res, err
@@ -159,7 +136,7 @@ func (l *Lane[Req, Res]) do(ctx context.Context, req Req, urgent bool) (res Res,
 		return res, ErrClosed
 	}
 	it := &Item[Req, Res]{Req: req, urgent: urgent}
-	if l.enter(it, false) {
+	if l.enter(it) {
 		l.mu.Unlock()
 		l.alone(ctx, it)
 	} else {
@@ -189,9 +166,8 @@ func (l *Lane[Req, Res]) wait(ctx context.Context, it *Item[Req, Res]) bool {
 	return true
 }
 
-// enter queues it, or reports that the caller must flush it at once. Now: the
-// caller prefers that.
-func (l *Lane[Req, Res]) enter(it *Item[Req, Res], now bool) (alone bool) {
+// enter queues it, or reports that the caller must flush it at once.
+func (l *Lane[Req, Res]) enter(it *Item[Req, Res]) (alone bool) {
 	if l.conflict != nil {
 		it.number = l.conflict(&it.Req)
 		if h := l.holder[it.number]; h != nil {
@@ -202,7 +178,7 @@ func (l *Lane[Req, Res]) enter(it *Item[Req, Res], now bool) (alone bool) {
 		}
 		l.holder[it.number] = it
 	}
-	if l.running < l.flushers && (now || !l.detached && !l.pace.crowded()) {
+	if l.running < l.flushers && !l.detached && !l.pace.crowded() {
 		l.running++
 		it.state = inFlight
 		return true

@@ -83,22 +83,6 @@ func TestCrowd_Over_SingleRequestIsFlushedAtOnce(t *testing.T) {
 	})
 }
 
-func TestAlone_Crowd_IsFlushedAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newCrowd(t, &coalesce.Options[int]{Flushers: 2}, 0)
-		g.start(t.Context(), 10)
-		wantBatch(t, <-g.begun, 10)
-		go func() {
-			if _, ok, err := g.lane.Alone(t.Context(), 11); !ok || err != nil {
-				t.Errorf("%v, %v", ok, err)
-			}
-		}()
-		wantBatch(t, <-g.begun, 11)
-		g.pass()
-		g.pass()
-	})
-}
-
 // A flush that hangs (a row that is locked, a connection that is dead) holds
 // up nobody else as long as a flusher is free.
 func TestCrowd_FlushHangs_OthersAreFlushed(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 func batch(s *Store, changes ...change) []error {
 	items := make([]*item, len(changes))
 	for i, c := range changes {
-		items[i] = &item{Req: request{do: c}}
+		items[i] = &item{Req: c}
 	}
 	s.writer.flush(context.Background(), items)
 	errs := make([]error, len(items))

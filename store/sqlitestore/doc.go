@@ -32,7 +32,8 @@
 //
 // SQLite has one writer at a time. Claims, settlements and renewals that arrive
 // while a transaction commits share the next one; a single one is written at
-// once. Duplicates are read on separate connections, so they wait for no writer
-// and need no disk space. In a large file, ordered new keys (UUIDs of version 7,
-// ULIDs, numbers; see store.Key.ID) are cheaper than random ones.
+// once. Duplicates change nothing: they need no disk space, and are read on
+// separate connections while a handler's transaction holds the lock. In a large
+// file, ordered new keys (UUIDs of version 7, ULIDs, numbers; see store.Key.ID) are
+// cheaper than random ones.
 package sqlitestore

@@ -18,15 +18,8 @@ func newGate() *gate {
 // transaction.
 func (g *gate) enter(ctx context.Context) error { return put(ctx, g.lock) }
 
-// tryEnter is enter, or false if that would wait.
-func (g *gate) tryEnter() bool {
-	select {
-	case g.lock <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
+// handlerInside reports whether a handler's transaction has, or is next for, the lock.
+func (g *gate) handlerInside() bool { return len(g.handlers) > 0 }
 
 func (g *gate) leave() { <-g.lock }
 

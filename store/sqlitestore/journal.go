@@ -212,7 +212,7 @@ func (s *Store) dueTimers(operation string, until time.Time, limit int) ([]store
 
 // Receive implements store.Receiver.
 func (s *Store) Receive(ctx context.Context, r store.Record, steps []store.Step) (store.Found, error) {
-	return s.write(ctx, s.writer.do, func(k *work) (store.Found, error) { return k.receive(background, &r, steps) })
+	return s.write(ctx, func(k *work) (store.Found, error) { return k.receive(background, &r, steps) })
 }
 
 func (k *work) receive(ctx context.Context, r *store.Record, steps []store.Step) (store.Found, error) {

@@ -45,20 +45,22 @@ var _ interface {
 	store.Receiver
 } = (*Store)(nil)
 
-// Claim implements store.Store. If it would have to wait for another writer, it
-// first looks for a record without the write lock, so that duplicates do not
-// wait.
+// Claim implements store.Store. Duplicates do not wait for a handler's transaction, and
+// do not fail because another process holds the write lock: their record is read
+// without it.
 func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
-	claim := func(k *work) (store.Found, error) { return k.claim(background, &p) }
-	f, err := s.write(ctx, s.writer.atOnce, claim)
-	if !errors.Is(err, errNotNow) {
-		return f, err
+	if s.gate.handlerInside() {
+		if f, err := s.look(ctx, &p); !errors.Is(err, store.ErrNotFound) {
+			return f, err
+		}
 	}
-	f, err = s.look(ctx, &p)
-	if !errors.Is(err, store.ErrNotFound) {
-		return f, err
+	f, err := s.write(ctx, func(k *work) (store.Found, error) { return k.claim(background, &p) })
+	if errors.Is(err, ErrBusy) {
+		if found, lookErr := s.look(ctx, &p); lookErr == nil {
+			return found, nil
+		}
 	}
-	return s.write(ctx, s.writer.do, claim)
+	return f, err
 }
 
 // look returns the record of p's key, or store.ErrNotFound.
@@ -72,17 +74,14 @@ func (s *Store) look(ctx context.Context, p *store.Proposal) (store.Found, error
 
 // Swap implements store.Store.
 func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
-	return s.write(ctx, s.writer.do, func(k *work) (store.Found, error) { return k.swap(background, seen, &p) })
+	return s.write(ctx, func(k *work) (store.Found, error) { return k.swap(background, seen, &p) })
 }
 
-// write runs fn by one of the writer's methods. After an error that is not fn's it
-// does not read the found record, because fn may still run.
-func (s *Store) write(ctx context.Context, way func(context.Context, change) error, fn func(k *work) (store.Found, error)) (store.Found, error) {
-	if err := s.ready(ctx); err != nil {
-		return store.Found{}, err
-	}
+// write runs fn by the writer. After an error that is not fn's it does not read the
+// found record, because fn may still run.
+func (s *Store) write(ctx context.Context, fn func(k *work) (store.Found, error)) (store.Found, error) {
 	f := new(store.Found)
-	err := way(ctx, func(k *work) (err error) {
+	err := s.do(ctx, func(k *work) (err error) {
 		*f, err = fn(k)
 		return err
 	})

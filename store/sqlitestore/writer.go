@@ -15,17 +15,9 @@ import (
 // if the first is rolled back.
 type change func(k *work) error
 
-// request is one request to the writer.
-type request struct {
-	do     change
-	atOnce bool // alone, and errNotNow instead of waiting for the lock
-}
-
-var errNotNow = errors.New("the write lock is not free")
-
 type (
-	lane = coalesce.Lane[request, struct{}]
-	item = coalesce.Item[request, struct{}]
+	lane = coalesce.Lane[change, struct{}]
+	item = coalesce.Item[change, struct{}]
 )
 
 // writer owns the connection for all changes outside of the application's
@@ -47,28 +39,19 @@ type writer struct {
 
 func newWriter(db *sql.DB, o *Options, g *gate, file *identity) *writer {
 	w := &writer{db: db, now: o.Now, busy: o.BusyTimeout, gate: g, file: file}
-	w.lane = coalesce.New(w.flush, &coalesce.Options[request]{MaxBatch: o.MaxBatch})
+	w.lane = coalesce.New(w.flush, &coalesce.Options[change]{MaxBatch: o.MaxBatch})
 	return w
 }
 
 // do runs and commits c.
 func (w *writer) do(ctx context.Context, c change) error {
-	_, err := w.lane.Do(ctx, request{do: c})
-	return w.explain(err)
-}
-
-// atOnce is do, or errNotNow if c would have to wait.
-func (w *writer) atOnce(ctx context.Context, c change) error {
-	_, ok, err := w.lane.Alone(ctx, request{do: c, atOnce: true})
-	if !ok || errors.Is(err, errNotNow) {
-		return errNotNow
-	}
+	_, err := w.lane.Do(ctx, c)
 	return w.explain(err)
 }
 
 // urgent is do ahead of queued changes.
 func (w *writer) urgent(ctx context.Context, c change) error {
-	_, err := w.lane.Urgent(ctx, request{do: c})
+	_, err := w.lane.Urgent(ctx, c)
 	return w.explain(err)
 }
 
@@ -104,7 +87,7 @@ func (w *writer) together(ctx context.Context, batch []*item) (intact bool) {
 			it.Err = err
 		}
 	}
-	if err := w.begin(ctx, batch[0].Req.atOnce); err != nil {
+	if err := w.begin(ctx); err != nil {
 		fail(err)
 		return true
 	}
@@ -117,7 +100,7 @@ func (w *writer) together(ctx context.Context, batch []*item) (intact bool) {
 	}()
 	k := &work{db: w.stmts, now: clock(w.now()), floor: w.floor}
 	for _, it := range batch {
-		if it.Err = it.Req.do(k); broken(it.Err) {
+		if it.Err = it.Req(k); broken(it.Err) {
 			return false
 		}
 	}
@@ -139,20 +122,11 @@ var background = context.Background()
 
 // begin opens a transaction with the write lock, and enters the gate. It polls,
 // because SQLite's own wait for a lock cannot be cancelled.
-func (w *writer) begin(ctx context.Context, atOnce bool) (err error) {
-	if atOnce {
-		if !w.gate.tryEnter() {
-			return errNotNow
-		}
-		if err = w.tryBegin(ctx); busy(err) {
-			err = errNotNow
-		}
-	} else {
-		if err := w.gate.enter(ctx); err != nil {
-			return err
-		}
-		err = untilFree(ctx, w.busy, func() error { return w.tryBegin(ctx) })
+func (w *writer) begin(ctx context.Context) error {
+	if err := w.gate.enter(ctx); err != nil {
+		return err
 	}
+	err := untilFree(ctx, w.busy, func() error { return w.tryBegin(ctx) })
 	if err != nil {
 		w.gate.leave()
 	}

@@ -168,4 +168,14 @@ var sqlites = []Mutant{
 		Dir: lite, Func: "(*identity).checkNames", Package: lite, Run: "TestOpen_FileHasHardLink_IsRefused",
 		Old: "n > 1", New: "n > 2",
 	},
+	{
+		Name: "SQLite: a duplicate waits for a handler's transaction", Rule: "rule 9",
+		Dir: lite, Func: "(*Store).Claim", Package: lite, Run: "TestClaim_HandlerHoldsLock_DuplicateDoesNotWait",
+		Old: "if s.gate.handlerInside() {", New: "if s.gate == nil {",
+	},
+	{
+		Name: "SQLite: another process's lock fails a duplicate", Rule: "rule 9",
+		Dir: lite, Func: "(*Store).Claim", Package: lite, Run: "TestLockedFile_ChangesAreErrBusy_ReplaysSucceed",
+		Old: "if errors.Is(err, ErrBusy) {", New: "if errors.Is(err, ErrClosed) {",
+	},
 }
