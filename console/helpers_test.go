@@ -34,8 +34,15 @@ type site struct {
 
 func newSite(t *testing.T, o console.Options) *site {
 	t.Helper()
-	s := &site{T: t, store: memstore.New(nil), log: new(bytes.Buffer)}
+	s := siteOver(t, memstore.New(nil), o)
 	s.seed()
+	return s
+}
+
+// siteOver is a console over a store of the test's own.
+func siteOver(t *testing.T, st *memstore.Store, o console.Options) *site {
+	t.Helper()
+	s := &site{T: t, store: st, log: new(bytes.Buffer)}
 	o.Log = slog.New(slog.NewJSONHandler(s.log, nil))
 	page, err := console.New(s.store, &o)
 	if err != nil {

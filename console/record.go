@@ -7,18 +7,21 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/internal/history"
+	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/saga"
 	"github.com/semel-go/semel/store"
 )
 
 // event is one line of a record's story.
 type event struct {
-	When   time.Time
+	When   time.Time // zero: the record does not keep it
 	What   string
 	Detail string
 	Next   string // what to do about it
@@ -31,7 +34,7 @@ type recordPage struct {
 	entry
 	Events       []event
 	FormerOwners []formerOwner
-	OwnersCut    bool // earlier ones are not kept
+	OwnersKept   int // earlier ones are not kept; 0: there were none
 	// The forms that are possible.
 	CanResolve, CanReopen, CanDecide bool
 	IsHTTP                           bool     // the answer has a status and headers
@@ -75,11 +78,16 @@ func (c *Console) record(ctx context.Context, r *http.Request) (any, error) {
 	p.CanReopen = f.Record.State == store.Failed && !p.Saga
 	p.Doubtful = doubtful(steps)
 	p.Events = c.story(&f, steps)
+	past := history.Of(&f.Record)
 	for i := range f.Record.FormerOwners {
 		o := &f.Record.FormerOwners[i]
-		p.FormerOwners = append(p.FormerOwners, formerOwner{fmt.Sprintf("%x", o.Owner), o.Holder, o.End(), o.Fence, o.Attempt, o.Ended})
+		if !past[i].Operator { // the list is of processes
+			p.FormerOwners = append(p.FormerOwners, formerOwner{fmt.Sprintf("%x", o.Owner), o.Holder, o.End(), o.Fence, o.Attempt, o.Ended})
+		}
 	}
-	p.OwnersCut = len(p.FormerOwners) == store.MaxFormerOwners
+	if len(f.Record.FormerOwners) == store.MaxFormerOwners {
+		p.OwnersKept = store.MaxFormerOwners
+	}
 	return p, nil
 }
 
@@ -134,21 +142,41 @@ func (c *Console) story(f *store.Found, steps []store.Step) []event {
 		nameSagaStep(s, &e)
 		story = append(story, e)
 	}
-	now := c.entryOf(f)
-	state, note := now.State, now.Note
-	what := "Attempt " + strconv.Itoa(r.Attempt) + ": " + state
-	if r.Attempt == 0 { // somebody has decided, and the attempts are counted anew
-		what = strings.ToUpper(state[:1]) + state[1:]
+	past := history.Of(r)
+	before, present := past[:len(past)-1], &past[len(past)-1]
+	if !lapsed.IsSaga(r.Key) { // the steps of a saga say more
+		for i := range before {
+			story = append(story, event{When: before[i].When, What: before[i].What, Detail: before[i].By, Failed: before[i].Failed})
+		}
+		slices.SortStableFunc(story[1:], func(a, b event) int { return a.When.Compare(b.When) })
 	}
-	last := event{When: r.Updated, What: what, Detail: note, Failed: r.State == store.Failed || r.State == store.Unknown}
+	if present.DoubtNotKept {
+		story = append(story, event{What: "In doubt", Detail: "The record does not keep since when.", Failed: true})
+	}
+	return append(story, c.lastEvent(f, present))
+}
+
+// lastEvent is how the record came into its present state.
+func (c *Console) lastEvent(f *store.Found, present *history.Entry) event {
+	r, now := &f.Record, c.entryOf(f)
+	last := event{When: r.Updated, What: strings.ToUpper(now.State[:1]) + now.State[1:], Detail: now.Note, Failed: present.Failed, Next: now.ErrorNext}
+	switch {
+	case present.Decision != "":
+		last.What, last.Detail = present.What, present.By
+		return last
+	case present.Attempt && r.Attempt > 0 || lapsed.IsSaga(r.Key) && r.Attempt > 0:
+		last.What = "Attempt " + strconv.Itoa(r.Attempt) + ": " + now.State
+	}
+	if r.State == store.Processing && r.Lapsed(f.Now) {
+		last.When = r.Until
+	}
 	if r.LastError != "" {
 		last.Detail = now.Error
 	}
 	if now.ErrorMeaning != "" && !strings.HasPrefix(last.Detail, now.ErrorMeaning) {
 		last.Detail += ". It means: " + now.ErrorMeaning
 	}
-	last.Next = now.ErrorNext
-	return append(story, last)
+	return last
 }
 
 // nameSagaStep names the steps that package saga writes by itself.
@@ -224,7 +252,7 @@ func (c *Console) changeRecord(ctx context.Context, operator string, form url.Va
 }
 
 func (c *Console) reopen(ctx context.Context, r store.Record, who string) error {
-	g, err := semel.New(c.store, &semel.Options{Retention: c.options.Retention})
+	g, err := semel.New(c.store, &semel.Options{Retention: c.options.Retention, Holder: history.ReopenedBy + who})
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/internal/history"
 	"github.com/semel-go/semel/store"
 )
 
@@ -26,7 +27,7 @@ func (c *Console) resolve(ctx context.Context, r store.Record, verb, who string,
 		}
 		v = semel.Happened(o)
 	}
-	g, err := semel.New(c.store, &semel.Options{OnDoubt: semel.Park, Retention: c.options.Retention, MaxOutcome: 2 << 20, Holder: "resolved by " + who})
+	g, err := semel.New(c.store, &semel.Options{OnDoubt: semel.Park, Retention: c.options.Retention, MaxOutcome: 2 << 20, Holder: history.ResolvedBy + who})
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,16 @@ var audits = []Mutant{
 		Old: "*c == Counts{}", New: "c.Erased < 0",
 	},
 	{
+		Name: "audit: an erasure of hashed and other records names the hash alone", Rule: "audit",
+		Dir: "cmd/semel/internal/cli", Func: "(*erasedCounts).forTrail", Package: "cmd/semel/internal/cli", Run: "TestErase_BothForms_LogAndTrailNameEach",
+		Old: "counts.OtherPart = p", New: "counts.OtherPart = nil",
+	},
+	{
+		Name: "audit: an erasure of hashed records has a hash that can be guessed", Rule: "audit",
+		Dir: "cmd/semel/internal/cli", Func: "(*erasedCounts).forTrail", Package: "cmd/semel/internal/cli", Run: "TestErase_BothForms_LogAndTrailNameEach",
+		Old: "p.Erased+p.Left > 0", New: "p.Erased >= 0",
+	},
+	{
 		Name: "audit: the text of an error has the tenant in the clear", Rule: "audit",
 		Dir: "cmd/semel/internal/audit", Func: "errorText", Package: "cmd/semel/internal/cli", Run: "TestAudit_EachAct_HasIntentAndResult",
 		Old: "return n.WithoutNames()", New: "return n.Error()",

@@ -33,7 +33,12 @@ var consoles = []Mutant{
 	{
 		Name: "console: the record does not say who has decided", Rule: "console",
 		Dir: consoleDir, Func: "(*Console).resolve", Package: consoleDir, Run: "TestResolve_EachVerdict",
-		Old: `Holder: "resolved by " + who`, New: `Holder: "resolved"`,
+		Old: `Holder: history.ResolvedBy + who`, New: `Holder: history.ResolvedBy`,
+	},
+	{
+		Name: "console: a verdict is shown as the end of the attempt", Rule: "console",
+		Dir: consoleDir, Func: "(*Console).lastEvent", Package: consoleDir, Run: "TestRecord_Resolved",
+		Old: `case present.Decision != "":`, New: `case present == nil:`,
 	},
 	{
 		Name: "console: an answer that no caller can read is accepted", Rule: "console",

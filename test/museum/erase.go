@@ -117,8 +117,8 @@ var erasures = []Mutant{
 	},
 	{
 		Name: "erase: records from before hashing was turned on stay", Rule: "erase",
-		Dir: "cmd/semel/internal/cli", Func: "(*eraseCmd).keys", Package: "cmd/semel/internal/cli", Run: "TestErase_HashKeysFile_ErasesHashedAndClearRecords",
-		Old: "return []store.Key{given, given.Hashed(secret)}", New: "return []store.Key{given.Hashed(secret)}",
+		Dir: "cmd/semel/internal/cli", Func: "(*hashFlag).names", Package: "cmd/semel/internal/cli", Run: "TestErase_HashKeysFile_ErasesHashedAndClearRecords",
+		Old: "return []store.Key{k, k.Hashed(secret)}, main, nil", New: "return []store.Key{k.Hashed(secret)}, 0, nil",
 	},
 	{
 		Name: "erase: the steps of an erased answer stay", Rule: "erase",

@@ -18,9 +18,9 @@ var observers = []Mutant{
 		Old: "s.doubt = observe.ServerError", New: "s.doubt = observe.None",
 	},
 	{
-		Name: "an observing proxy remembers names in paths", Rule: "observe",
+		Name: "an observing proxy remembers IDs in paths", Rule: "observe",
 		Dir: "cmd/semel/internal/observe", Func: "CallerOf", Package: sidecar, Run: "TestObserve_TenantMissing_NamesCallersAndNextStep",
-		Old: "beginning(r.URL.Path)", New: "r.URL.Path",
+		Old: "shown(r.URL.Path)", New: "r.URL.Path",
 	},
 	{
 		Name: "an observing proxy remembers callers without end", Rule: "observe",

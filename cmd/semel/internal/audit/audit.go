@@ -42,6 +42,17 @@ type Counts struct {
 	Erased       int `json:"erased"`
 	ErasedByHash int `json:"erased_by_hash"` // the part of Erased that --hash-keys-file has found
 	Left         int `json:"left"`
+	// OtherPart is the part of Erased and Left whose records are stored under another name
+	// than the Record of the act. Nil: there is none.
+	OtherPart *Part `json:"other_part,omitempty"`
+}
+
+// Part is the part of an erasure whose records are stored under one name.
+type Part struct {
+	Stored string `json:"stored"` // "as given" or "as hashes"
+	Record
+	Erased int `json:"erased"`
+	Left   int `json:"left"`
 }
 
 // Nothing reports whether there was nothing to erase and nothing to leave.

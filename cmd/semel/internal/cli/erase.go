@@ -36,7 +36,7 @@ func (*eraseCmd) Help() string {
 
 A request that runs (started, processing), that is in doubt (unknown) or that is unfinished (a saga that has not ended, or a call some of whose steps are done) is left. The command names it by the hash that logs use, says what to do, and exits with 1. It can be stopped and repeated at any time; what is erased is not there any more. Each use with --yes writes one line of JSON to standard error with the operator, the reason, the SHA-256 of the tenant and the counts.
 
-With --hash-keys-file it erases two kinds of records, and counts both: those stored as hashes, and those stored under the tenant and key as given, such as records from before hashing was turned on, and sagas. With 64 hexadecimal digits the tenant can be given as it is stored. If nothing was found, the command says so and exits with 0.
+With --hash-keys-file it erases two kinds of records, and counts both: those stored as hashes, and those stored under the tenant and key as given, such as records from before hashing was turned on, and sagas. The line of JSON and the audit trail name the hashes, and other_part has the SHA-256 and the counts of the records stored as given, if there were any. With 64 hexadecimal digits the tenant can be given as it is stored. If nothing was found, the command says so and exits with 0.
 
 --rewrite: SQLite copies the file (VACUUM), and nobody else can write meanwhile. PostgreSQL runs VACUUM FULL on the tables of Semel and on pg_statistic: nobody can use a table meanwhile, and the role must own them and the database, or be a superuser. A transaction that began before the erasure must end first.
 
@@ -81,14 +81,19 @@ type erasedCounts struct {
 	Failed       int      `json:"failed"`
 	Rewritten    bool     `json:"rewritten"`
 	Remains      []string `json:"remains,omitempty"`
+
+	passes []audit.Part // as given, and as hashes
 }
 
-// add adds the counts of a pass.
-func (c *erasedCounts) add(r *erase.Report, byHash bool) {
-	c.Erased += r.Erased
-	if byHash {
+// add adds the counts of a pass over the records of k.
+func (c *erasedCounts) add(r *erase.Report, k store.Key) {
+	p := audit.Part{Stored: "as given", Record: audit.RecordOf(k), Erased: r.Erased, Left: r.Left()}
+	if len(c.passes) > 0 {
+		p.Stored = "as hashes"
 		c.ErasedByHash += r.Erased
 	}
+	c.passes = append(c.passes, p)
+	c.Erased += r.Erased
 	c.Timers += r.Timers
 	c.Running += r.Running
 	c.InDoubt += r.InDoubt
@@ -96,9 +101,17 @@ func (c *erasedCounts) add(r *erase.Report, byHash bool) {
 	c.Failed += r.Failed
 }
 
-// forTrail is what the audit trail and the log have of the counts.
-func (c *erasedCounts) forTrail() audit.Counts {
-	return audit.Counts{Erased: c.Erased, ErasedByHash: c.ErasedByHash, Left: c.Running + c.InDoubt + c.Unfinished + c.Failed}
+// forTrail is what the audit trail and the log have of the counts. main is the pass over the
+// records that the act names. The trail has the other name only if there were records under
+// it, because the hash of a tenant as given can be guessed.
+func (c *erasedCounts) forTrail(main int) audit.Counts {
+	counts := audit.Counts{Erased: c.Erased, ErasedByHash: c.ErasedByHash, Left: c.Running + c.InDoubt + c.Unfinished + c.Failed}
+	for pass := range c.passes {
+		if p := &c.passes[pass]; pass != main && p.Erased+p.Left > 0 {
+			counts.OtherPart = p
+		}
+	}
+	return counts
 }
 
 func (c *eraseCmd) check(u *storeurl.URL) error {
@@ -125,18 +138,12 @@ func (c *eraseCmd) Run(ctx context.Context, e *env) error {
 	if err := c.check(&u); err != nil {
 		return err
 	}
-	secret, err := c.secret()
+	keys, main, err := c.names(store.Key{Operation: string(c.Operation), Tenant: string(c.Tenant), Value: string(c.Key)})
 	if err != nil {
 		return err
 	}
-	keys := c.keys(secret)
-	// The audit trail has the tenant as it is stored: 64 digits are a hash already.
-	k := keys[0]
-	if len(keys) > 1 && !isHash(k.Tenant, hashedDigits) {
-		k = keys[1]
-		if k.Tenant != "" {
-			_, _ = fmt.Fprintln(e.stderr, "semel erase: the tenant is stored as", k.Tenant)
-		}
+	if hash := keys[main].Tenant; main > 0 && hash != "" {
+		_, _ = fmt.Fprintln(e.stderr, "semel erase: records that are stored as hashes have the tenant", hash)
 	}
 	opened := c.storeFlag
 	if !c.AnswersOnly {
@@ -147,12 +154,12 @@ func (c *eraseCmd) Run(ctx context.Context, e *env) error {
 			_, err := c.erase(ctx, e, h, &u, keys)
 			return err
 		}
-		a := c.actOn("erase", k, 0, c.Reason, map[string]any{"answers_only": c.AnswersOnly, "rewrite": c.Rewrite})
+		a := c.actOn("erase", keys[main], 0, c.Reason, map[string]any{"answers_only": c.AnswersOnly, "rewrite": c.Rewrite})
 		a.Counts = &audit.Counts{}
 		var counts erasedCounts
 		err := e.act(a, func() (err error) {
 			counts, err = c.erase(ctx, e, h, &u, keys)
-			*a.Counts = counts.forTrail()
+			*a.Counts = counts.forTrail(main)
 			return err
 		})
 		result := "erased"
@@ -162,21 +169,15 @@ func (c *eraseCmd) Run(ctx context.Context, e *env) error {
 		case a.Counts.Nothing():
 			result = audit.NothingToErase
 		}
-		slog.New(slog.NewJSONHandler(e.stderr, nil)).Info("erase", "operator", operator(e), "operation", a.Operation, "tenant_sha256", a.TenantSHA256, "key", a.KeyHash,
+		log := slog.New(slog.NewJSONHandler(e.stderr, nil))
+		if part := a.Counts.OtherPart; part != nil {
+			log = log.With("other_part", part)
+		}
+		log.Info("erase", "operator", operator(e), "operation", a.Operation, "tenant_sha256", a.TenantSHA256, "key", a.KeyHash,
 			"reason", c.Reason, "answers_only", c.AnswersOnly, "erased", counts.Erased, "erased_by_hash", counts.ErasedByHash, "left", a.Counts.Left,
 			"timers", counts.Timers, "rewritten", counts.Rewritten, "result", result)
 		return err
 	})
-}
-
-// keys are the names under which the records can be stored: as given and, with a secret, as
-// hashes. A name without a key stands for all keys of its tenant.
-func (c *eraseCmd) keys(secret []byte) []store.Key {
-	given := store.Key{Operation: string(c.Operation), Tenant: string(c.Tenant), Value: string(c.Key)}
-	if secret == nil {
-		return []store.Key{given}
-	}
-	return []store.Key{given, given.Hashed(secret)}
 }
 
 // erase erases the records of each name, one pass after the other.
@@ -188,7 +189,7 @@ func (c *eraseCmd) erase(ctx context.Context, e *env, h storeurl.Handle, u *stor
 		r, err = erase.Run(ctx, h, erase.Scope{Tenant: k.Tenant, Operation: k.Operation, Key: k.Value}, &erase.Options{
 			CountOnly: !c.Yes, AnswersOnly: c.AnswersOnly, StoreTimeout: time.Duration(c.Timeout), Observe: p.item,
 		})
-		counts.add(&r, pass > 0)
+		counts.add(&r, k)
 		if err != nil {
 			err = passError(err, pass, len(keys))
 			break
@@ -198,7 +199,7 @@ func (c *eraseCmd) erase(ctx context.Context, e *env, h storeurl.Handle, u *stor
 		err = c.rewrite(ctx, e, h)
 		counts.Rewritten = err == nil
 	}
-	found := counts.forTrail()
+	found := counts.forTrail(0)
 	if err == nil && found.Nothing() {
 		next := "If the processes of this store have --hash-keys-file, give it here, too"
 		if len(keys) > 1 {

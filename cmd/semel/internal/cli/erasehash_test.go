@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -175,5 +176,58 @@ func TestAudit_Erasure_ResultHasCounts(t *testing.T) {
 		if nothing := c.result == "nothing to erase"; strings.Contains(r.stderr, `"result":"nothing to erase"`) != nothing || strings.Contains(r.stderr, "there was nothing to erase") != nothing {
 			t.Errorf("%v: %+v", c.args, r)
 		}
+	}
+}
+
+// The log and the trail name both forms of the tenant and count each, so that a search by
+// either finds the erasure. If no record was stored as given, they have nothing that somebody
+// could guess.
+func TestErase_BothForms_LogAndTrailNameEach(t *testing.T) {
+	t.Parallel()
+	file, secret := hashKeys(t, "a")
+	bothURL, _, hashed, _ := seedBoth(t)
+	onlyHashes, _ := seedWith(t, secret)
+	sum := func(tenant string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(tenant))) }
+	key := store.Key{Operation: "http", Tenant: "ann", Value: "done"}
+	for name, c := range map[string]struct {
+		url, tenant string
+		scope       []string
+		main        string
+		want        map[string]any // other_part; nil: none
+	}{
+		"key":         {bothURL, "ann", []string{"--operation", "http", "--key", "done"}, hashed, map[string]any{"stored": "as given", "operation": "http", "tenant_sha256": sum("ann"), "key": key.Short(), "erased": 1., "left": 0.}},
+		"only hashes": {onlyHashes, "ann", nil, hashed, nil},
+		"by the hash": {onlyHashes, hashed, nil, hashed, nil},
+	} {
+		checkOtherPart(t, name, c.url, c.tenant, file, c.scope, sum(c.main), sum("ann"), c.want)
+	}
+	checkOtherPart(t, "tenant", bothURL, "ann", file, nil, sum(hashed), sum("ann"), map[string]any{"stored": "as given", "tenant_sha256": sum("ann"), "erased": 3., "left": 1.})
+}
+
+// checkOtherPart erases a scope, and compares what the log and the trail have of it.
+func checkOtherPart(t *testing.T, name, url, tenant, file string, scope []string, main, given string, want map[string]any) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "trail")
+	args := append([]string{"erase", "--store", url, "--tenant", tenant, "--hash-keys-file", file, "--yes", "--reason", "ticket 12", "--audit", path}, scope...)
+	r := command(t, args...)
+	lines := trail(t, path)
+	for line := range strings.Lines(r.stderr) {
+		var l map[string]any
+		if strings.HasPrefix(line, "{") && json.Unmarshal([]byte(line), &l) == nil && l["msg"] == "erase" {
+			lines = append(lines, l)
+		}
+	}
+	if len(lines) != 3 {
+		t.Fatalf("%s: %d lines, want two of the trail and one of the log: %+v", name, len(lines), r)
+	}
+	for i, l := range lines {
+		part, _ := l["other_part"].(map[string]any)
+		if l["tenant_sha256"] != main || i > 0 && !maps.Equal(part, want) || i == 0 && part != nil {
+			t.Errorf("%s: line %d is %v, want the tenant %s and the other part %v", name, i, l, main, want)
+		}
+	}
+	text := strings.ReplaceAll(read(t, path)+r.stderr, url, "")
+	if want == nil && strings.Contains(text, given) || strings.Contains(text, `"ann"`) {
+		t.Errorf("%s: the tenant can be guessed from\n%s", name, text)
 	}
 }

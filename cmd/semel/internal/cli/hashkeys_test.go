@@ -97,7 +97,7 @@ func TestHashKeys_ProxyAndCommands_OnlyHashesInTheStore(t *testing.T) {
 	}
 	erased := with([]string{"erase", "--yes", "--rewrite", "--reason", "ticket 12"}, named, at)
 	if r := command(t, erased...); r.code != program.ExitOK || !strings.Contains(r.stdout, "erased 2 records") ||
-		!strings.Contains(r.stderr, "stored as "+k.Tenant) || strings.Contains(r.stdout+r.stderr, "canary-4711") {
+		!strings.Contains(r.stderr, "have the tenant "+k.Tenant) || strings.Contains(r.stdout+r.stderr, "canary-4711") {
 		t.Errorf("erase: %+v", r)
 	}
 	if strings.Contains(read(t, path)+read(t, path+"-wal"), k.Tenant) {

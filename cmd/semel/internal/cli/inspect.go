@@ -85,6 +85,20 @@ func (c *hashFlag) secret() ([]byte, error) {
 	return secrets.HashKeys(c.HashKeysFile, "--hash-keys-file")
 }
 
+// names are the names under which the records of k can be stored: as given and, with a
+// secret, as hashes. An act names keys[main]: the hashes, unless the tenant as given is one
+// already. A name without a key stands for all keys of its tenant.
+func (c *hashFlag) names(k store.Key) (keys []store.Key, main int, err error) {
+	secret, err := c.secret()
+	if err != nil || secret == nil {
+		return []store.Key{k}, 0, err
+	}
+	if !isHash(k.Tenant, hashedDigits) {
+		main = 1
+	}
+	return []store.Key{k, k.Hashed(secret)}, main, nil
+}
+
 // raw is an argument with its bytes unchanged. Kong would replace bytes that are
 // not UTF-8, and so name another record.
 type raw string

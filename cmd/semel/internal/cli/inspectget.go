@@ -25,7 +25,7 @@ type inspectGetCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*inspectGetCmd) Help() string {
-	return `Shows a record, its last eight former owners and how each of them ended, and the steps that its call has recorded. A step that is shown is done and does not run again.
+	return `Shows a record, its last eight former owners and how each of them ended, who decided about a request in doubt and when, and the steps that its call has recorded. A step that is shown is done and does not run again.
 
 Examples:
 
@@ -166,6 +166,46 @@ type stepView struct {
 	Attempt  int       `json:"attempt"`
 	Failed   bool      `json:"failed,omitempty"` // a final failure, which is kept
 	Result   answer    `json:"result"`
+}
+
+// formerOwnerView is a former owner of a record as operators see it.
+type formerOwnerView struct {
+	Owner    string      `json:"owner"`
+	Holder   string      `json:"holder"`
+	Fence    uint64      `json:"fence"`
+	Attempt  int         `json:"attempt"`
+	State    store.State `json:"state"` // of the record, when the owner was replaced
+	Next     store.State `json:"next"`  // the state that followed
+	HowEnded string      `json:"how_ended"`
+	Ended    time.Time   `json:"ended"`
+
+	operator bool // an operator who decided, and no process
+}
+
+// String is the former owner in one line.
+func (o *formerOwnerView) String() string {
+	until := "until"
+	if o.State == store.Unknown { // it was in doubt, and had no process
+		until = "in doubt since"
+	}
+	return fmt.Sprintf("%s %s: %s; %s, attempt %d, fence %d, owner %s", until, o.Ended.Format(time.RFC3339Nano), o.HowEnded, o.Holder, o.Attempt, o.Fence, o.Owner)
+}
+
+// decisionView is what somebody has decided about a call.
+type decisionView struct {
+	Time         time.Time `json:"time"`
+	Decision     string    `json:"decision"` // such as "it happened", or "reopened"
+	By           string    `json:"by"`       // who, and an operator's reason
+	DoubtNotKept bool      `json:"doubt_not_kept,omitempty"`
+}
+
+// String is the decision in one line.
+func (d *decisionView) String() string {
+	s := fmt.Sprintf("at %s: %s; %s", d.Time.Format(time.RFC3339Nano), d.Decision, d.By)
+	if d.DoubtNotKept {
+		s += "; the record does not keep since when it was in doubt"
+	}
+	return s
 }
 
 // lookWithSteps finds a record and its steps, of one moment.

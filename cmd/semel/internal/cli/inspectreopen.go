@@ -12,6 +12,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/cmd/semel/internal/config"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/internal/history"
 	"github.com/semel-go/semel/store"
 )
 
@@ -70,7 +71,7 @@ func (c *inspectReopenCmd) reopen(ctx context.Context, e *env, h storeurl.Handle
 	case f.Record.Fence != c.Fence:
 		return fmt.Errorf("%w: the record has changed since it was seen; its fence is now %d. Look at it again (semel inspect get) before you use that", errRefused, f.Record.Fence)
 	}
-	g, err := semel.New(h, &semel.Options{Retention: time.Duration(c.Retention)})
+	g, err := semel.New(h, &semel.Options{Retention: time.Duration(c.Retention), Holder: history.ReopenedBy + operator(e) + ": " + short(c.Reason)})
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/audit"
 	"github.com/semel-go/semel/cmd/semel/internal/config"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/internal/history"
 	"github.com/semel-go/semel/store"
 )
 
@@ -78,7 +79,7 @@ func (c *inspectResolveCmd) resolve(ctx context.Context, e *env, h storeurl.Hand
 		return err
 	}
 	g, err := semel.New(h, &semel.Options{
-		OnDoubt: semel.Park, Retention: time.Duration(c.Retention), MaxOutcome: 2 * maxBody, Holder: "resolved by " + operator(e) + ": " + short(c.Reason),
+		OnDoubt: semel.Park, Retention: time.Duration(c.Retention), MaxOutcome: 2 * maxBody, Holder: history.ResolvedBy + operator(e) + ": " + short(c.Reason),
 	})
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/semel-go/semel/internal/history"
 	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/internal/lasterror"
 	"github.com/semel-go/semel/store"
@@ -51,7 +52,8 @@ type view struct {
 	Answer       *answer `json:"answer,omitempty"`
 	// The earliest first; the record keeps the last eight.
 	FormerOwners []formerOwnerView `json:"former_owners,omitempty"`
-	Steps        []stepView        `json:"steps,omitempty"` // recorded, in their order
+	Decisions    []decisionView    `json:"decisions,omitempty"` // by operators and reconcilers, the earliest first
+	Steps        []stepView        `json:"steps,omitempty"`     // recorded, in their order
 
 	shownError string   // the last error in words; not in the JSON
 	next       []string // what an operator can do; not in the JSON
@@ -81,12 +83,18 @@ func viewOf(f *store.Found, showBody bool) view {
 	if m, ok := lasterror.Of(r); ok {
 		v.ErrorCode, v.ErrorMeaning, v.ErrorNext = m.Code, m.Happened, m.Next
 	}
+	past := history.Of(r)
 	for i := range r.FormerOwners {
 		o := &r.FormerOwners[i]
 		v.FormerOwners = append(v.FormerOwners, formerOwnerView{
 			Owner: hex.EncodeToString(o.Owner[:]), Holder: o.Holder, Fence: o.Fence, Attempt: o.Attempt,
-			State: o.State, Next: o.Next, Ended: o.Ended, HowEnded: o.End(),
+			State: o.State, Next: o.Next, Ended: o.Ended, HowEnded: o.End(), operator: past[i].Operator,
 		})
+	}
+	for i := range past {
+		if e := &past[i]; e.Decision != "" {
+			v.Decisions = append(v.Decisions, decisionView{Time: e.When, Decision: e.Decision, By: e.By, DoubtNotKept: e.DoubtNotKept})
+		}
 	}
 	for to, name := range map[*[]byte]string{&v.OperationBase64: v.Operation, &v.TenantBase64: v.Tenant, &v.KeyBase64: v.Key} {
 		if !utf8.ValidString(name) {
@@ -147,7 +155,12 @@ func (v *view) print(w io.Writer) error {
 	}
 	line("what to do", v.ErrorNext)
 	for i := range v.FormerOwners {
-		line("former owner", &v.FormerOwners[i])
+		if !v.FormerOwners[i].operator { // it is among the decisions
+			line("former owner", &v.FormerOwners[i])
+		}
+	}
+	for i := range v.Decisions {
+		line("decision", &v.Decisions[i])
 	}
 	if a := v.Answer; a != nil {
 		line("answer", a)
@@ -170,23 +183,6 @@ func (v *view) print(w io.Writer) error {
 		_, _ = fmt.Fprintf(t, "\t%s\n", clean(text)) // Flush tells what went wrong
 	}
 	return t.Flush()
-}
-
-// formerOwnerView is a former owner of a record as operators see it.
-type formerOwnerView struct {
-	Owner    string      `json:"owner"`
-	Holder   string      `json:"holder"`
-	Fence    uint64      `json:"fence"`
-	Attempt  int         `json:"attempt"`
-	State    store.State `json:"state"` // of the record, when the owner was replaced
-	Next     store.State `json:"next"`  // the state that followed
-	HowEnded string      `json:"how_ended"`
-	Ended    time.Time   `json:"ended"`
-}
-
-// String is the former owner in one line.
-func (o *formerOwnerView) String() string {
-	return fmt.Sprintf("until %s: %s; %s, attempt %d, fence %d, owner %s", o.Ended.Format(time.RFC3339Nano), o.HowEnded, o.Holder, o.Attempt, o.Fence, o.Owner)
 }
 
 // String is the answer in a few words.

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Caller says from where requests came, without personal data: no address, no header but
-// the first word of User-Agent, and only the beginning of the path.
+// Caller says from where requests came, without an address, a query, a header but the first
+// word of User-Agent, or a segment of the path that may be an ID.
 type Caller struct {
-	Request   string `json:"request"`              // such as "POST /v1/payments/…"
+	Request   string `json:"request"`              // such as "POST /v1/payments/…/refunds"
 	UserAgent string `json:"user_agent,omitempty"` // such as "okhttp/4.12.0"
 }
 
@@ -21,8 +21,15 @@ type CallerCount struct {
 	Count uint64 `json:"count"`
 }
 
-// maxCallers is how many callers of a result are told apart; the rest counts as one.
-const maxCallers = 20
+const (
+	// maxWhole is how many callers of a result are told apart by their whole paths.
+	maxWhole = 20
+	// maxCallers is how many are told apart in all, the others by the beginning of their
+	// paths; the rest counts as one.
+	maxCallers  = 40
+	maxSegments = 8  // of a path
+	maxSegment  = 40 // bytes of a segment
+)
 
 // otherCallers stands for all callers beyond maxCallers.
 var otherCallers = Caller{Request: "other requests"}
@@ -30,7 +37,7 @@ var otherCallers = Caller{Request: "other requests"}
 var (
 	plainMethod  = regexp.MustCompile(`^[A-Z]{1,12}$`)
 	prefixOfPath = regexp.MustCompile(`^(?:api|rest|v[0-9]{1,2})$`)
-	plainSegment = regexp.MustCompile(`^[a-z][a-z_-]{0,30}$`)
+	plainSegment = regexp.MustCompile(`^[.:_-]*[A-Za-z]+[0-9]?(?:[.:_-]+[A-Za-z]+[0-9]?)*$`)
 	product      = regexp.MustCompile(`^[A-Za-z][A-Za-z._-]{0,30}(?:/[0-9][0-9.]{0,15})?$`)
 )
 
@@ -40,36 +47,41 @@ func CallerOf(r *http.Request) Caller {
 	if plainMethod.MatchString(r.Method) {
 		c.Request = r.Method
 	}
-	c.Request += " " + beginning(r.URL.Path)
+	c.Request += " " + shown(r.URL.Path)
 	if word, _, _ := strings.Cut(r.UserAgent(), " "); product.MatchString(word) {
 		c.UserAgent = word
 	}
 	return c
 }
 
-// beginning is a path up to its first segment that is no version or the like. The
-// rest may be an ID or a name of a person.
-func beginning(path string) string {
-	var b strings.Builder
-	segments := strings.Split(strings.TrimPrefix(path, "/"), "/")
+// shown is a path in which "…" stands for each segment that may be an ID. After maxSegments
+// segments "*" stands for the rest.
+func shown(path string) string {
+	segments := strings.SplitN(strings.TrimPrefix(path, "/"), "/", maxSegments+1)
 	for i, s := range segments {
-		isPrefix := i < 3 && prefixOfPath.MatchString(s)
 		switch {
-		case s == "" && i == 0:
-			return "/"
-		case !isPrefix && !plainSegment.MatchString(s):
-			return b.String() + "/…"
-		}
-		b.WriteString("/" + s)
-		switch {
-		case isPrefix:
-		case i < len(segments)-1:
-			return b.String() + "/…"
-		default:
-			return b.String()
+		case i == maxSegments:
+			segments[i] = "*"
+		case s != "" && (len(s) > maxSegment || !plainSegment.MatchString(s)):
+			segments[i] = "…"
 		}
 	}
-	return b.String()
+	return "/" + strings.Join(segments, "/")
+}
+
+// beginning is a request with its path up to the first segment that is no version or the
+// like. "*" stands for the rest.
+func beginning(request string) string {
+	method, path, _ := strings.Cut(request, " /")
+	b := method + " "
+	segments := strings.Split(path, "/")
+	for i, s := range segments {
+		b += "/" + s
+		if i < len(segments)-1 && (i == 2 || !prefixOfPath.MatchString(s)) {
+			return b + "/*"
+		}
+	}
+	return b
 }
 
 // namesCallers reports whether the callers of a result have something to change, or say
@@ -82,6 +94,9 @@ func (r Result) namesCallers() bool {
 type callers map[Caller]uint64
 
 func (c callers) add(from Caller) {
+	if _, known := c[from]; !known && len(c) >= maxWhole {
+		from.Request = beginning(from.Request)
+	}
 	if _, known := c[from]; !known && len(c) >= maxCallers {
 		from = otherCallers
 	}

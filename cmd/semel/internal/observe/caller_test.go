@@ -8,11 +8,15 @@ import (
 	"testing"
 )
 
-func TestCallerOf_PathAndAgent_WithoutPersonalData(t *testing.T) {
+func TestCallerOf_PathAndAgent_WithoutIDs(t *testing.T) {
 	for path, want := range map[string]string{
-		"/": "POST /", "/payments": "POST /payments", "/payments/": "POST /payments/…", "/payments/4711": "POST /payments/…",
-		"/api/v2/order-items/ann/x": "POST /api/v2/order-items/…", "/api": "POST /api", "/4711": "POST /…", "/ann@example.org/pay": "POST /…",
-		"/v1/v1/v1/v1": "POST /v1/v1/v1/…", "/Anna": "POST /…", "//x": "POST /",
+		"/": "POST /", "/payments": "POST /payments", "/payments/": "POST /payments/", "/payments/4711": "POST /payments/…",
+		"/bad/a": "POST /bad/a", "/bad/b": "POST /bad/b", "/api/v2/order-items/7/x": "POST /api/v2/order-items/…/x", "/4711": "POST /…",
+		"/ann@example.org/pay": "POST /…/pay", "/shop.v1.Orders/CreateOrder": "POST /shop.v1.Orders/CreateOrder", "/_bulk": "POST /_bulk",
+		"/oauth2/token": "POST /oauth2/token", "/v1/orders:batch": "POST /v1/orders:batch", "//x": "POST //x",
+		"/orders/7": "POST /orders/…", "/orders/order-7": "POST /orders/…", "/orders/a17": "POST /orders/…", "/orders/7b2c9fe1": "POST /orders/…",
+		"/orders/8e03978e-40d5-43dd-bc93-6894a57f9324": "POST /orders/…", "/orders/" + strings.Repeat("a", 41): "POST /orders/…",
+		"/orders/jos\u00e9": "POST /orders/…", "/orders/a b": "POST /orders/…", "/a/b/c/d/e/f/g/h/i/4711": "POST /a/b/c/d/e/f/g/h/*",
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), "POST", "http://h/", nil)
 		r.URL.Path = path
@@ -29,6 +33,36 @@ func TestCallerOf_PathAndAgent_WithoutPersonalData(t *testing.T) {
 		if got := CallerOf(r); got.UserAgent != want || got.Request != "other method /pay" {
 			t.Errorf("%q: %+v, want %q", agent, got, want)
 		}
+	}
+}
+
+// Endpoints stay apart while they are few. After that their beginnings stay apart, and then
+// all others count together.
+func TestCallers_ManyPaths_AreCountedByBeginningThenTogether(t *testing.T) {
+	c := callers{}
+	add := func(path string) {
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "http://h/", nil)
+		r.URL.Path = path
+		c.add(CallerOf(r))
+	}
+	letters := func(n int) string { return strings.Repeat(string(rune('a'+n%20)), n/20+1) }
+	for n := range maxWhole {
+		add("/customers/" + letters(n))
+	}
+	for n := range 50 {
+		add("/api/v1/orders/" + letters(n))
+		add("/" + letters(n) + "/x")
+		add("/customers/" + letters(0))
+	}
+	for request, want := range map[string]uint64{
+		"POST /customers/a": 51, "POST /customers/b": 1, "POST /api/v1/orders/*": 50, "POST /a/*": 1, "POST /a/x": 0, "other requests": 31,
+	} {
+		if got := c[Caller{Request: request}]; got != want {
+			t.Errorf("%s: %d requests, want %d", request, got, want)
+		}
+	}
+	if len(c) != maxCallers+1 {
+		t.Errorf("%d callers: %v", len(c), c)
 	}
 }
 

@@ -128,14 +128,14 @@ func TestObserve_TenantMissing_NamesCallersAndNextStep(t *testing.T) {
 	for range 2 {
 		send("/api/v1/payments/ann.smith@example.org", "okhttp/4.12.0 (ann's phone; 192.0.2.7)")
 	}
-	for n := range 30 {
-		send("/"+strings.Repeat("a", n%26+1), "curl/8.5.0")
+	for n := range 50 {
+		send("/"+strings.Repeat("a", n%25+1)+"/"+strings.Repeat("b", n%2+1), "curl/8.5.0")
 	}
 	s.proxy.Close()
 	r := s.proxy.Observed().Rules[0]
 	missing := observe.Refused("tenant_missing")
 	list := r.Callers[missing]
-	if r.Results[missing] != 32 || len(list) != 21 || list[0].Request != "other requests" ||
+	if r.Results[missing] != 52 || len(list) != 41 || list[0].Request != "other requests" ||
 		list[1].Count != 2 || !slices.Contains(list, observe.CallerCount{Caller: observe.Caller{Request: "POST /api/v1/payments/…", UserAgent: "okhttp/4.12.0"}, Count: 2}) {
 		t.Errorf("%d requests of %+v", r.Results[missing], list)
 	}
@@ -143,7 +143,7 @@ func TestObserve_TenantMissing_NamesCallersAndNextStep(t *testing.T) {
 	if err := s.proxy.Observed().WriteText(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"32  nobody knows whose request it is (tenant_missing)", "2  POST /api/v1/payments/…  okhttp/4.12.0", "next: say whose request it is: --scope header:NAME", "--scope jwt:CLAIM", "--scope single"} {
+	for _, want := range []string{"52  nobody knows whose request it is (tenant_missing)", "2  POST /api/v1/payments/…  okhttp/4.12.0", "next: say whose request it is: --scope header:NAME", "--scope jwt:CLAIM", "--scope single"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the report does not say %q:\n%s", want, b.String())
 		}

@@ -1,0 +1,116 @@
+// Package history says in words what happened to a record: how each of its former owners
+// ended, and who decided about a call in doubt.
+package history
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/store"
+)
+
+// The commands and the console begin the Holder of a decision with these.
+const (
+	ResolvedBy = "resolved by "
+	ReopenedBy = "reopened by "
+)
+
+// Entry is one owner of a record: an attempt, a reconciler, an operator who decided, or a
+// process that found an expired lease.
+type Entry struct {
+	// When is the time of the decision, or the last time of an attempt that the record
+	// keeps: when its lease expired, or when it came into the state after it.
+	When time.Time
+	What string // such as "Attempt 1: in doubt"
+	// Decision is what somebody has decided, such as "it happened". Empty: nobody has.
+	Decision string
+	// By is who decided and, if it was an operator, for what reason.
+	By string
+	// DoubtNotKept says that there is a decision, and that the record does not keep when
+	// the call came into doubt.
+	DoubtNotKept bool
+	// Attempt says that the owner was an attempt of the call, and Operator that an
+	// operator decided.
+	Attempt, Operator bool
+	Failed            bool
+}
+
+// Of has an entry for each of the record's former owners, in their order, and one for its
+// present owner.
+func Of(r *store.Record) []Entry {
+	owners := slices.Concat(r.FormerOwners, []store.FormerOwner{{Holder: r.Holder, Attempt: r.Attempt, State: r.State, Ended: r.Updated}})
+	entries := make([]Entry, len(owners))
+	var before *store.FormerOwner // nil: there was none, or it is not kept
+	for i := range owners {
+		entries[i] = entryOf(before, &owners[i])
+		before = &owners[i]
+	}
+	if now := &entries[len(entries)-1]; now.Decision == "reopened" {
+		if why, ok := strings.CutPrefix(r.LastError, "reopened: "); ok { // it has the whole reason
+			now.By = why
+		}
+	}
+	return entries
+}
+
+func entryOf(before, o *store.FormerOwner) Entry {
+	e := Entry{When: o.Ended, Failed: o.State == store.Failed || o.State == store.Unknown}
+	host, isReconciler := strings.CutSuffix(o.Holder, lapsed.ReconcilerSuffix)
+	switch {
+	case isReconciler && (before == nil || before.State == store.Unknown):
+		e.Decision, e.By = verdicts[o.State], "the reconciler of "+host
+		e.What = "The reconciler decided: " + e.Decision
+		if e.Decision == "" {
+			e.What = undecided[o.State]
+		}
+	case isResolved(before, o):
+		e.Decision, e.By, e.DoubtNotKept = verdicts[o.State], strings.TrimPrefix(o.Holder, ResolvedBy), before == nil
+		e.What, e.Operator = "An operator decided: "+e.Decision, true
+	case isReopened(before, o):
+		e.Decision, e.By = "reopened", strings.TrimPrefix(o.Holder, ReopenedBy)
+		e.What, e.Operator = "An operator reopened it", true
+	case before != nil && before.Next == o.State && recovered[o.State] != "":
+		e.What = recovered[o.State]
+	default:
+		e.Attempt = true
+		e.What = fmt.Sprintf("Attempt %d: %s", o.Attempt, attempts[o.State])
+		if o.Attempt == 0 { // the count was given back
+			e.What = "An attempt: " + attempts[o.State]
+		}
+	}
+	return e
+}
+
+// isResolved reports whether an operator's verdict about a call in doubt made o.
+func isResolved(before, o *store.FormerOwner) bool {
+	if before == nil {
+		return verdicts[o.State] != "" && strings.HasPrefix(o.Holder, ResolvedBy)
+	}
+	return before.State == store.Unknown && verdicts[before.Next] != ""
+}
+
+// isReopened reports whether an operator reopened a failed call by o.
+func isReopened(before, o *store.FormerOwner) bool {
+	if before == nil {
+		return o.State == store.Released && strings.HasPrefix(o.Holder, ReopenedBy)
+	}
+	return before.State == store.Failed && before.Next == store.Released
+}
+
+// The words for the state that an owner has left.
+var (
+	verdicts  = map[store.State]string{store.Released: "it did not happen", store.Completed: "it happened", store.Failed: "it failed"}
+	undecided = map[store.State]string{store.Processing: "The reconciler: " + expired, store.Unknown: "The reconciler did not decide"}
+	recovered = map[store.State]string{ // by a sweep or another call
+		store.Unknown: "Parked, because nobody knows whether the effect happened", store.Released: "Released, because the lease had expired",
+		store.Failed: "Failed, because no attempt was left",
+	}
+	attempts = map[store.State]string{
+		store.Started: "reserved", store.Processing: expired, store.Unknown: "in doubt", store.Released: "released", store.Completed: "completed", store.Failed: "failed",
+	}
+)
+
+const expired = "the lease expired. When the process stopped is not known"
