@@ -83,6 +83,11 @@ func TestSteps_ChosenByName(t *testing.T) {
 	if err != nil || len(some) != 2 || some[0].name != "museum" || some[1].name != "model" {
 		t.Errorf("some: %v, %v", some, err)
 	}
+	for _, st := range steps {
+		if one, err := choose(st.name); err != nil || len(one) != 1 {
+			t.Errorf("step %q cannot be chosen: %d steps, %v", st.name, len(one), err)
+		}
+	}
 	if _, err := choose("museum,nothing"); err == nil {
 		t.Error("a step that does not exist was chosen")
 	}
