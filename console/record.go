@@ -164,8 +164,8 @@ func (c *Console) lastEvent(f *store.Found, present *history.Entry) event {
 	case present.Decision != "":
 		last.What, last.Detail = present.What, present.By
 		return last
-	case present.Attempt && r.Attempt > 0 || lapsed.IsSaga(r.Key) && r.Attempt > 0:
-		last.What = "Attempt " + strconv.Itoa(r.Attempt) + ": " + now.State
+	case present.Name != "":
+		last.What = present.Name + ": " + now.State
 	}
 	if r.State == store.Processing && r.Lapsed(f.Now) {
 		last.When = r.Until

@@ -85,7 +85,8 @@ func TestRecord_Resolved_TellsDoubtAndVerdictApart(t *testing.T) {
 		}
 		c.now = c.now.Add(time.Hour)
 		run() // the decision stays in the story of the next attempt
-		if got := s.story(r); !strings.HasPrefix(got, strings.Join(want, "\n")+"\nAttempt 1: in doubt "+c.now.Format("2006-01-02 15:04:05 UTC")) {
+		next := map[string]string{"did-not-happen": "\nAttempt 1 after the decision: in doubt ", "failed": "\nAttempt 1 after the reopening: in doubt "}[verb]
+		if got := s.story(r); !strings.HasPrefix(got, strings.Join(want, "\n")+next+c.now.Format("2006-01-02 15:04:05 UTC")) {
 			t.Errorf("%s, after the next attempt: the story is\n%s\nwant it to begin with\n%s", verb, got, strings.Join(want, "\n"))
 		}
 		if page := s.get(r.path); strings.Contains(page.body, `data-label="Holder">resolved by`) || strings.Contains(page.body, `data-label="Holder">reopened by`) {

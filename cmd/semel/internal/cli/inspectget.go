@@ -179,7 +179,8 @@ type formerOwnerView struct {
 	HowEnded string      `json:"how_ended"`
 	Ended    time.Time   `json:"ended"`
 
-	operator bool // an operator who decided, and no process
+	operator bool   // an operator who decided, and no process
+	name     string // of the attempt, such as "attempt 1 after the reopening"
 }
 
 // String is the former owner in one line.
@@ -188,7 +189,7 @@ func (o *formerOwnerView) String() string {
 	if o.State == store.Unknown { // it was in doubt, and had no process
 		until = "in doubt since"
 	}
-	return fmt.Sprintf("%s %s: %s; %s, attempt %d, fence %d, owner %s", until, o.Ended.Format(time.RFC3339Nano), o.HowEnded, o.Holder, o.Attempt, o.Fence, o.Owner)
+	return fmt.Sprintf("%s %s: %s; %s, %s, fence %d, owner %s", until, o.Ended.Format(time.RFC3339Nano), o.HowEnded, o.Holder, o.name, o.Fence, o.Owner)
 }
 
 // decisionView is what somebody has decided about a call.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
@@ -89,6 +90,7 @@ func viewOf(f *store.Found, showBody bool) view {
 		v.FormerOwners = append(v.FormerOwners, formerOwnerView{
 			Owner: hex.EncodeToString(o.Owner[:]), Holder: o.Holder, Fence: o.Fence, Attempt: o.Attempt,
 			State: o.State, Next: o.Next, Ended: o.Ended, HowEnded: o.End(), operator: past[i].Operator,
+			name: strings.ToLower(cmp.Or(past[i].Name, fmt.Sprintf("attempt %d", o.Attempt))),
 		})
 	}
 	for i := range past {
