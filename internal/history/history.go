@@ -50,7 +50,11 @@ func Of(r *store.Record) []Entry {
 	var before *store.FormerOwner // nil: there was none, or it is not kept
 	after := ""
 	for i := range owners {
-		entries[i] = entryOf(before, &owners[i], after)
+		if lapsed.IsSaga(r.Key) {
+			entries[i] = sagaEntry(before, &owners[i], after)
+		} else {
+			entries[i] = entryOf(before, &owners[i], after)
+		}
 		switch e := &entries[i]; {
 		case e.Decision == "reopened":
 			after = " after the reopening"
@@ -96,6 +100,15 @@ func entryOf(before, o *store.FormerOwner, after string) Entry {
 		}
 	}
 	return e
+}
+
+// sagaEntry is entryOf for a saga. The steps of a saga keep the decisions of its operators.
+func sagaEntry(before, o *store.FormerOwner, after string) Entry {
+	why, ok := strings.CutPrefix(o.Holder, sagaHolder)
+	if !ok || before != nil && (before.State != store.Unknown || before.Next != store.Processing) {
+		return entryOf(before, o, after)
+	}
+	return Entry{When: o.Ended, What: "An operator decided", By: why, Operator: true, Failed: o.State == store.Unknown}
 }
 
 // isResolved reports whether an operator's verdict about a call in doubt made o.
