@@ -26,13 +26,13 @@ const CompensationOf = "the compensation of step "
 // sagaHolder begins the Holder of an operator who decides about a saga.
 const sagaHolder = "operator: "
 
-// SagaHolder is the Holder of an operator who decides about a saga. why says who decides
-// and for what reason.
+// SagaHolder is the Holder of an operator who decides about a saga. why has the operator
+// and the reason.
 func SagaHolder(why string) string { return sagaHolder + why }
 
 // SagaDecision is an operator's decision about a stuck saga, as the saga's record keeps it.
 type SagaDecision struct {
-	Why         string // who decided, and for what reason
+	Why         string // the operator, and the reason
 	NotHappened []string
 	Done        string
 	Result      []byte
