@@ -44,7 +44,7 @@ type sagaShowCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*sagaShowCmd) Help() string {
-	return `Shows the record of a saga and its steps in the order in which they were recorded: its input (saga:input), the steps, the point where it turned back (saga:back), compensations (NAME:undo) and decisions of operators (saga:operator:N).
+	return `Shows the record of a saga and its steps in the order in which they were recorded: its input (saga:input), the steps, the point where it turned back (saga:back), compensations (NAME:undo) and decisions of operators, each after the attempt that was stuck. For a stuck saga it ends with the decisions that make sense.
 
 Example:
 
@@ -177,27 +177,27 @@ func (c *decideFlags) intervene(ctx context.Context, h storeurl.Handle, k store.
 	refuse := func(why, next string) error { return &decisionError{why, next} }
 	switch r := &f.Record; {
 	case r.State.Terminal():
-		return refuse(fmt.Sprintf("the saga has ended: it is %v. Look at it", r.State), c.showAgain(k))
+		return refuse(fmt.Sprintf("the saga has ended: it is %v", r.State), "look at it: "+c.showAgain(k))
 	case r.State != store.Unknown:
-		return refuse(fmt.Sprintf("the saga is %s, and only a stuck one waits for a decision. Look at it", sagaState(r.State)), c.showAgain(k))
+		return refuse(fmt.Sprintf("the saga is %s, and only a stuck one waits for a decision", sagaState(r.State)), "look at it: "+c.showAgain(k))
 	case r.Fence != c.Fence:
-		return refuse(fmt.Sprintf("the saga has changed since it was seen; its fence is now %d. Look at it again before you use that", r.Fence), c.showAgain(k))
+		return refuse(fmt.Sprintf("the saga has changed since it was seen; its fence is now %d", r.Fence), "look at it again before you use that: "+c.showAgain(k))
 	case i.Back && history.StuckOf(r, steps).Back:
 		next := c.nextStep(r, steps)
 		return refuse("it cannot turn back a second time", next[0]+" "+strings.Join(next[1:], "; or "))
 	}
 	err = saga.Intervene(ctx, h, f.Record, i)
 	if errors.Is(err, store.ErrChanged) {
-		return refuse("the saga has changed since it was seen. Look at it again", c.showAgain(k))
+		return refuse("the saga has changed since it was seen", "look at it again: "+c.showAgain(k))
 	}
 	return err
 }
 
-// decisionError refuses a decision about a saga, and names a command, which has the saga's
-// tenant and id.
+// decisionError refuses a decision about a saga. next has a command with the saga's tenant
+// and id.
 type decisionError struct{ why, next string }
 
-func (e *decisionError) Error() string { return e.WithoutNames() + ": " + e.next }
+func (e *decisionError) Error() string { return e.WithoutNames() + "; " + e.next }
 
 // Unwrap says that nothing has changed.
 func (*decisionError) Unwrap() error { return errRefused }
@@ -269,7 +269,7 @@ type sagaBackCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*sagaBackCmd) Help() string {
-	return `No step of the saga starts any more, and the compensations of its steps run. The saga ends as failed, with the code ` + saga.CodeOperator + `. If a Parked step is in doubt, say whether it happened: with --not-happened, or before with semel saga skip.
+	return `No step of the saga starts any more, and the compensations of its steps run. The saga ends as failed, with the code ` + saga.CodeOperator + `. A saga that has turned back already is refused: semel saga retry tries its compensation again, and semel saga skip says that it was done by hand. If a Parked step is in doubt, say whether it happened: with --not-happened, or before with semel saga skip.
 
 Example:
 
