@@ -191,6 +191,7 @@ func (g *Guard) Resolve(ctx context.Context, seen store.Record, v Verdict) error
 	p := g.change(&seen, s.State, s.Error)
 	p.Outcome = s.Outcome
 	if p.State == store.Released {
+		p.Error = "an operator decided: it did not happen"
 		p.Attempt = 0 // the operator's decision counts for more than the limit of attempts
 	}
 	f, err := g.ask(ctx, func(ctx context.Context) (store.Found, error) {

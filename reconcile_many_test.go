@@ -173,6 +173,9 @@ func TestResolve_DidNotHappen_NextCallRuns(t *testing.T) {
 			if err := g.Resolve(t.Context(), record(t, g, name), semel.DidNotHappen()); err != nil {
 				t.Fatal(err)
 			}
+			if got := record(t, g, name).LastError; got != "an operator decided: it did not happen" {
+				t.Errorf("the last error is %q, which does not name the operator", got)
+			}
 		}
 		_, err := g.Run(t.Context(), ann(name), answer("second"))
 		if r == nil && err != nil {

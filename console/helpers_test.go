@@ -104,6 +104,34 @@ func (s *site) stuckSaga() {
 	}
 }
 
+// stuckUndo starts a saga that turns back, and whose compensation fails.
+func (s *site) stuckUndo() record {
+	s.Helper()
+	g, err := semel.New(s.store, nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	trip, err := saga.New(g, saga.Definition[string, string]{
+		Name: "trip", Steps: []string{"charge"}, UndoAttempts: 1,
+		Run: func(ctx context.Context, r *saga.Run, in string) (string, error) {
+			_, err := saga.Step(ctx, r, "charge", func(context.Context, saga.At) (string, error) { return "charged", nil },
+				func(context.Context, saga.At, string) error { return errors.New("the bank is down") })
+			if err != nil {
+				return "", err
+			}
+			return "", semel.Final(errors.New("no seat"))
+		},
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	if _, err := trip.Do(s.Context(), "ann", "t1", "a seat"); !errors.Is(err, semel.ErrParked) {
+		s.Fatalf("the saga ended with %v, want it stuck", err)
+	}
+	k := saga.Key("trip", "ann", "t1")
+	return named(k.Operation, k.Tenant, k.Value)
+}
+
 // answer is a page as a browser gets it.
 type answer struct {
 	*http.Response

@@ -17,6 +17,7 @@ import (
 	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/saga"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/encrypted"
 )
 
 // event is one line of a record's story.
@@ -37,8 +38,8 @@ type recordPage struct {
 	OwnersKept   int // earlier ones are not kept; 0: there were none
 	// The forms that are possible.
 	CanResolve, CanReopen, CanDecide bool
-	IsHTTP                           bool     // the answer has a status and headers
-	Doubtful                         []string // Parked steps of a saga that may have happened
+	IsHTTP                           bool // the answer has a status and headers
+	Stuck                            history.StuckSaga
 }
 
 // keyOf is the key in an address or a form.
@@ -76,7 +77,9 @@ func (c *Console) record(ctx context.Context, r *http.Request) (any, error) {
 	inDoubt := f.Record.State == store.Unknown
 	p.CanResolve, p.CanDecide = inDoubt && !p.Saga, inDoubt && p.Saga
 	p.CanReopen = f.Record.State == store.Failed && !p.Saga
-	p.Doubtful = doubtful(steps)
+	if p.CanDecide {
+		p.Stuck = history.StuckOf(&f.Record, steps)
+	}
 	p.Events = c.story(&f, steps)
 	past := history.Of(&f.Record)
 	for i := range f.Record.FormerOwners {
@@ -97,22 +100,6 @@ type formerOwner struct {
 	Fence              uint64
 	Attempt            int
 	Ended              time.Time
-}
-
-// doubtful names the Parked steps that have begun and have no end.
-func doubtful(steps []store.Step) []string {
-	has := map[string]bool{}
-	for i := range steps {
-		has[steps[i].Name] = true
-	}
-	var names []string
-	for i := range steps {
-		name, n, began := strings.Cut(steps[i].Name, ":begun:")
-		if began && !has[name] && !has[name+":none:"+n] {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // steps reads the steps of a record. A record that has changed meanwhile has none to
@@ -139,6 +126,10 @@ func (c *Console) story(f *store.Found, steps []store.Step) []event {
 		if s.Failed {
 			e.Detail = fmt.Sprintf("failed for good in attempt %d", s.Attempt)
 		}
+		if d, ok, err := history.SagaDecisionIn(s); ok {
+			story = append(story, decisionEvents(s, &d, err)...)
+			continue
+		}
 		nameSagaStep(s, &e)
 		story = append(story, e)
 	}
@@ -164,8 +155,10 @@ func (c *Console) lastEvent(f *store.Found, present *history.Entry) event {
 	case present.Decision != "":
 		last.What, last.Detail = present.What, present.By
 		return last
-	case present.Attempt && r.Attempt > 0 || lapsed.IsSaga(r.Key) && r.Attempt > 0:
-		last.What = "Attempt " + strconv.Itoa(r.Attempt) + ": " + now.State
+	case present.Operator && r.State == store.Released: // of a saga: the decision is among the steps
+		return last
+	case present.Name != "":
+		last.What = present.Name + ": " + now.State
 	}
 	if r.State == store.Processing && r.Lapsed(f.Now) {
 		last.When = r.Until
@@ -179,26 +172,41 @@ func (c *Console) lastEvent(f *store.Found, present *history.Entry) event {
 	return last
 }
 
+// decisionEvents are how a saga was stuck, and what an operator then decided. The error says
+// that the decision cannot be read.
+func decisionEvents(s *store.Step, d *history.SagaDecision, err error) []event {
+	if err != nil {
+		return []event{{When: s.Recorded, What: "An operator decided", Detail: "The decision cannot be read: " + unreadable(s, err)}}
+	}
+	stuck := event{What: "An attempt: stuck", Detail: "The record does not keep since when and why.", Failed: true}
+	if d.Stuck != nil {
+		stuck.When, stuck.What, stuck.Detail = d.Stuck.Since, d.Stuck.String(), d.Stuck.Error
+	}
+	return []event{stuck, {When: s.Recorded, What: "An operator decided: " + d.String(), Detail: d.Why}}
+}
+
+// unreadable says why a step cannot be read.
+func unreadable(s *store.Step, err error) string {
+	if s.Outcome.Codec == encrypted.Codec {
+		return "it is encrypted, and this console does not have the key."
+	}
+	return err.Error()
+}
+
 // nameSagaStep names the steps that package saga writes by itself.
 func nameSagaStep(s *store.Step, e *event) {
-	var decision saga.Intervention
-	name, isUndo := strings.CutSuffix(s.Name, ":undo")
+	name, isUndo := strings.CutSuffix(s.Name, history.SagaUndo)
 	switch {
 	case s.Name == "saga:input":
 		e.What, e.Detail = "The saga was started", ""
-	case s.Name == "saga:back":
+	case s.Name == history.SagaBack:
 		e.What, e.Detail, e.Failed = "The saga turned back: no step starts any more, and what was done is undone", "", true
-	case strings.HasPrefix(s.Name, "saga:operator:"):
-		e.What, e.Detail = "An operator decided", ""
-		if json.Unmarshal(s.Outcome.Body, &decision) == nil {
-			e.Detail = decision.Why
-		}
 	case isUndo:
 		e.What = "Step " + name + " was undone"
-	case strings.Contains(s.Name, ":begun:"):
-		e.What, e.Detail, e.Result = "Step "+strings.Split(s.Name, ":begun:")[0]+" began; it must not be repeated after doubt", "", nil
-	case strings.Contains(s.Name, ":none:"):
-		e.What, e.Detail, e.Result = "Step "+strings.Split(s.Name, ":none:")[0]+" did not happen that time", "", nil
+	case strings.Contains(s.Name, history.SagaBegun):
+		e.What, e.Detail, e.Result = "Step "+strings.Split(s.Name, history.SagaBegun)[0]+" began; it must not be repeated after doubt", "", nil
+	case strings.Contains(s.Name, history.SagaNone):
+		e.What, e.Detail, e.Result = "Step "+strings.Split(s.Name, history.SagaNone)[0]+" did not happen that time", "", nil
 	}
 }
 

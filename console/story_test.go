@@ -5,12 +5,14 @@ import (
 	"errors"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/console"
+	"github.com/semel-go/semel/saga"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
@@ -85,7 +87,8 @@ func TestRecord_Resolved_TellsDoubtAndVerdictApart(t *testing.T) {
 		}
 		c.now = c.now.Add(time.Hour)
 		run() // the decision stays in the story of the next attempt
-		if got := s.story(r); !strings.HasPrefix(got, strings.Join(want, "\n")+"\nAttempt 1: in doubt "+c.now.Format("2006-01-02 15:04:05 UTC")) {
+		next := map[string]string{"did-not-happen": "\nAttempt 1 after the decision: in doubt ", "failed": "\nAttempt 1 after the reopening: in doubt "}[verb]
+		if got := s.story(r); !strings.HasPrefix(got, strings.Join(want, "\n")+next+c.now.Format("2006-01-02 15:04:05 UTC")) {
 			t.Errorf("%s, after the next attempt: the story is\n%s\nwant it to begin with\n%s", verb, got, strings.Join(want, "\n"))
 		}
 		if page := s.get(r.path); strings.Contains(page.body, `data-label="Holder">resolved by`) || strings.Contains(page.body, `data-label="Holder">reopened by`) {
@@ -119,4 +122,69 @@ func TestRecord_LeaseExpired_SaysThatEndIsNotKnown(t *testing.T) {
 		"Attempt 1: the lease expired. When the process stopped is not known 2026-11-29 12:00:30 UTC", "",
 		"Parked, because nobody knows whether the effect happened 2026-11-29 12:01:00 UTC", "",
 		"An operator decided: it did not happen 2026-11-29 13:01:00 UTC", "eve: ledger 4711")
+}
+
+// The story of a saga has each decision, and the attempt that it was about.
+func TestRecord_SagaDecided_TellsAttemptAndDecision(t *testing.T) {
+	var c clock
+	s := c.site(t)
+	s.stuckSaga()
+	c.now = c.now.Add(time.Hour)
+	s.want(s.post(stuck().path, s.formOf(stuck(), "retry", "not-happened", "charge")), http.StatusOK, "Decided")
+	want := []string{
+		"First call with this key 2026-11-29 12:00:00 UTC", "The saga was started 2026-11-29 12:00:00 UTC", "8 bytes",
+		"Step reserve 2026-11-29 12:00:00 UTC", "done in attempt 1", "10 bytes",
+		"Step charge began; it must not be repeated after doubt 2026-11-29 12:00:00 UTC",
+		"Attempt 1: stuck 2026-11-29 12:00:00 UTC", "step &#34;charge&#34; may have happened: no answer",
+		"An operator decided: retry; charge did not happen 2026-11-29 13:00:00 UTC", "eve: ledger 4711",
+		"Step charge did not happen that time 2026-11-29 13:00:00 UTC",
+		"Waiting 2026-11-29 13:00:00 UTC", "A worker goes on with the saga when it is due.",
+	}
+	lines := slices.DeleteFunc(strings.Split(s.story(stuck()), "\n"), func(line string) bool { return line == "" })
+	if !slices.Equal(lines, want) {
+		t.Errorf("the story is\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
+	}
+	c.now = c.now.Add(time.Hour)
+	s.stuckSaga() // it goes on, and is stuck again
+	if got, want := s.story(stuck()), "Attempt 1 after the decision: stuck 2026-11-29 14:00:00 UTC"; !strings.Contains(got, want) {
+		t.Errorf("no %q in\n%s", want, got)
+	}
+	if page := s.get(stuck().path); strings.Contains(page.body, `data-label="Holder">operator: `) {
+		t.Errorf("an operator is among the processes:\n%s", page.body)
+	}
+}
+
+// A saga that has turned back offers no second turn, and names the compensation that is stuck.
+func TestRecord_SagaTurnedBack_OffersRetryAndSkip(t *testing.T) {
+	var c clock
+	s := c.site(t)
+	trip := s.stuckUndo()
+	page := s.get(trip.path)
+	s.want(page, http.StatusOK, "The compensation of charge is stuck", `value="charge:undo"`, `value="retry">Try again`)
+	if strings.Contains(page.body, `value="back"`) {
+		t.Errorf("it can turn back again:\n%s", page.body)
+	}
+	s.want(s.post(trip.path, s.formOf(trip, "back")), http.StatusBadRequest, "turned back already", "charge:undo")
+	s.want(s.post(trip.path, s.formOf(trip, "skip", "step", "charge:undo")), http.StatusOK, "Decided", "An operator decided: skip charge:undo")
+}
+
+// The attempt before a decision of an earlier version is not kept, and the story says so.
+func TestRecord_DecisionOfEarlierVersion_SaysThatAttemptIsNotKept(t *testing.T) {
+	var c clock
+	s, k := c.site(t), saga.Key("order", "ann", "old")
+	f, err := s.store.Claim(t.Context(), store.Proposal{Key: k, State: store.Processing, Owner: store.Owner{1}, Attempt: 1, Lease: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, body := range map[string]string{"saga:operator:1": `{"Why":"ann: again"}`, "saga:operator:2": "encrypted"} {
+		if err := s.store.RecordStep(t.Context(), f.Record.Lease(), store.Step{Name: name, Outcome: store.Outcome{Body: []byte(body)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := s.story(named(k.Operation, k.Tenant, k.Value))
+	for _, want := range []string{"An attempt: stuck time not known\nThe record does not keep since when and why.\nAn operator decided: retry ", "The decision cannot be read: "} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
 }

@@ -85,7 +85,8 @@ const (
 type Report struct {
 	Erased                               int
 	Running, InDoubt, Unfinished, Failed int // left
-	// Timers are timers of sagas that have ended, which are dropped.
+	// Timers are timers of sagas that have ended, which are dropped. A timer without a
+	// record is found if Scope.Operation names the saga, or another record of it is there.
 	Timers int
 }
 
@@ -111,9 +112,14 @@ func Run(ctx context.Context, st store.Store, s Scope, o *Options) (Report, erro
 	if err := e.check(); err != nil {
 		return Report{}, &semel.Error{Reason: semel.ErrInvalid, Operation: s.Operation, Cause: fmt.Errorf("erase: %w", err)}
 	}
+	if s.Operation != "" {
+		e.sagas[s.Operation+lapsed.SagaSuffix] = false
+	}
 	err := e.records(ctx)
-	if err == nil && !e.options.CountOnly {
-		err = e.dropTimers(ctx)
+	for operation := range e.sagas { // of sagas that have ended meanwhile, or have no record
+		if err == nil {
+			err = e.dropTimers(ctx, operation)
+		}
 	}
 	if err != nil {
 		err = &semel.Error{Reason: semel.ErrUnavailable, Operation: s.Operation, Cause: err}
@@ -129,7 +135,7 @@ type eraser struct {
 	scope   Scope
 	options Options
 	report  Report
-	sagas   map[string]bool // the operations of sagas that were seen
+	sagas   map[string]bool // the operations of sagas that were seen (true) or that the scope names
 }
 
 func (e *eraser) check() (err error) {
@@ -190,8 +196,8 @@ func (e *eraser) found(ctx context.Context, f store.Found, err error) error {
 	r := &f.Record
 	result := Failed
 	if err == nil {
-		if lapsed.IsSaga(r.Key) {
-			e.sagas[r.Key.Operation] = true
+		if err := e.dropFirst(ctx, r.Key); err != nil {
+			return err
 		}
 		if r.Holder == erasedHolder && e.options.AnswersOnly && r.State.Terminal() {
 			return nil

@@ -124,6 +124,66 @@ func TestRun_Sagas_EndedAreErasedAndOpenAreKept(t *testing.T) {
 	}
 }
 
+// endedSaga is a store with a record of a saga that has ended, and whose process died before
+// it dropped the timer.
+func endedSaga(t *testing.T) *memstore.Store {
+	t.Helper()
+	st := memstore.New(nil)
+	orders, err := saga.New(guard(t, st, nil), saga.Definition[string, string]{
+		Name: "order", Steps: []string{"charge"},
+		Run: func(context.Context, *saga.Run, string) (string, error) { return canary, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := orders.Do(t.Context(), "ann", "ended", "ended"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.SetTimer(t.Context(), saga.Key("order", "ann", "ended"), store.Owner{}, store.Owner{1}, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+func timersOf(t *testing.T, st *memstore.Store, name string) int {
+	t.Helper()
+	due, _, err := st.DueTimers(t.Context(), saga.Key(name, "", "").Operation, 24*time.Hour, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(due)
+}
+
+// An erasure that is killed after it has deleted a record leaves no timer of it: a timer has
+// the tenant and the id, and the next erasure would not find the saga's name any more.
+func TestRun_KilledAfterRecord_LeavesNoTimer(t *testing.T) {
+	st := endedSaga(t)
+	ctx, kill := context.WithCancel(t.Context())
+	_, err := erase.Run(ctx, st, erase.Scope{Tenant: "ann"}, &erase.Options{Observe: func(context.Context, erase.Item) { kill() }})
+	if !errors.Is(err, semel.ErrUnavailable) || len(states(t, st, "ann")) != 0 {
+		t.Fatalf("error %v, with the records %v; want an erasure that was killed after the record", err, states(t, st, "ann"))
+	}
+	if n := timersOf(t, st, "order"); n != 0 {
+		t.Errorf("%d timers are left", n)
+	}
+}
+
+// An erasure that names the operation drops the timer of a saga whose record is gone, such as
+// one that a sweep has deleted.
+func TestRun_TimerWithoutRecord_IsDroppedIfOperationIsNamed(t *testing.T) {
+	for _, key := range []string{"", "ended"} {
+		st := memstore.New(nil)
+		for id, tenant := range map[string]string{"ended": "ann", "other": "bob"} {
+			if _, err := st.SetTimer(t.Context(), saga.Key("order", tenant, id), store.Owner{}, store.Owner{1}, time.Hour); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if r := mustRun(t, st, erase.Scope{Tenant: "ann", Operation: "order", Key: key}, nil); r != (erase.Report{Timers: 1}) || timersOf(t, st, "order") != 1 {
+			t.Errorf("key %q: erased %+v, %d timers are left; want that of the other tenant", key, r, timersOf(t, st, "order"))
+		}
+	}
+}
+
 // racing is a store in which another process changes a record between the read of it and
 // its erasure.
 type racing struct {

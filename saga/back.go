@@ -10,6 +10,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/internal/effect"
+	"github.com/semel-go/semel/internal/history"
 	"github.com/semel-go/semel/store"
 )
 
@@ -121,7 +122,7 @@ func (r *Run) compensate(ctx context.Context, u *use) error {
 		r.progress = r.progress || !res.Replayed
 		return nil
 	}
-	err = fmt.Errorf("the compensation of step %q: %w", u.name, err)
+	err = fmt.Errorf(history.CompensationOf+"%q: %w", u.name, err)
 	if gaveUp {
 		return &effect.Stuck{Err: err}
 	}

@@ -2,6 +2,7 @@ package saga_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -99,6 +100,27 @@ func TestTimer_SettlementOfStuckRunLost_SagaIsStuckSoon(t *testing.T) {
 		work(t, 2*time.Minute, newSaga(t, st, d))
 		if r := record(t, st, "1"); r.State != store.Unknown {
 			t.Errorf("two minutes later the record is %v: %s", r.State, r.LastError)
+		}
+	})
+}
+
+// A timer whose record is gone, such as that of an erased saga, does no harm: the next worker
+// finds no record, runs nothing and drops the timer.
+func TestWork_TimerWithoutRecord_IsDroppedAndNothingRuns(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, st *memstore.Store, w *world) {
+		s, k := newSaga(t, st, w.three()), saga.Key("order", "ann", "erased")
+		if _, err := st.SetTimer(t.Context(), k, store.Owner{}, store.Owner{1}, time.Second); err != nil {
+			t.Fatal(err)
+		}
+		work(t, time.Minute, s)
+		w.done(t)
+		due, _, err := st.DueTimers(t.Context(), k.Operation, 24*time.Hour, 10)
+		if err != nil || len(due) != 0 {
+			t.Errorf("the timers are %v, error %v; want none", due, err)
+		}
+		if _, err := st.Get(t.Context(), k); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("the worker has made a record: %v", err)
 		}
 	})
 }

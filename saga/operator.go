@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/internal/history"
 	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
@@ -17,8 +18,6 @@ import (
 
 // CodeOperator is the code of a saga that an operator turned back.
 const CodeOperator = "turned_back_by_operator"
-
-const operatorPart = "saga:operator:" // an Intervention; a number follows
 
 // Key is the key of a saga's record, for operators. semel.Shared is no tenant.
 func Key(name, tenant, id string) store.Key {
@@ -37,13 +36,13 @@ type Intervention struct {
 	// which needs no result. Empty: none.
 	Done   string
 	Result []byte
-	// Back turns the saga back.
+	// Back turns the saga back. A saga that has turned back already refuses it.
 	Back bool
 }
 
 // Intervene applies an operator's decision to a stuck saga, which goes on then. seen is
 // the record that the operator has judged. store.ErrChanged: it has changed since, or is
-// not stuck.
+// not stuck. semel.ErrInvalid: the decision does not fit the saga, and nothing has changed.
 func Intervene(ctx context.Context, st store.Store, seen store.Record, i Intervention) error {
 	op := seen.Key.Operation
 	refuse := func(reason error, format string, args ...any) error {
@@ -59,7 +58,18 @@ func Intervene(ctx context.Context, st store.Store, seen store.Record, i Interve
 	case strings.TrimSpace(i.Why) == "":
 		return refuse(semel.ErrInvalid, "Why is empty; say who decides and for what reason")
 	case seen.State != store.Unknown:
-		return refuse(store.ErrChanged, "the saga is %v; only a stuck one (unknown) waits for an operator", seen.State)
+		return refuse(store.ErrChanged, "the saga is %v, and only a stuck one (unknown) waits for an operator; read its record again", seen.State)
+	}
+	recorded, err := journal.Steps(ctx, seen.Lease())
+	switch {
+	case errors.Is(err, store.ErrLeaseLost):
+		return &semel.Error{Reason: store.ErrChanged, Operation: op}
+	case err != nil:
+		return refuse(semel.ErrUnavailable, "nothing was decided: read the steps: %w", err)
+	}
+	steps, err := decisionSteps(&seen, recorded, &i)
+	if err != nil {
+		return refuse(semel.ErrInvalid, "nothing was decided: %w", err)
 	}
 	p := proposalOf(&seen, i.Why)
 	f, err := retry.Do(ctx, func() (store.Found, error) { return st.Swap(ctx, seen.Seen(), p) })
@@ -70,9 +80,11 @@ func Intervene(ctx context.Context, st store.Store, seen store.Record, i Interve
 		return &semel.Error{Reason: semel.ErrUnavailable, Operation: op, Cause: err}
 	}
 	lease := f.Record.Lease()
-	recorded, err := journal.Steps(ctx, lease)
-	if err == nil {
-		err = recordAll(ctx, journal, lease, recorded, &i)
+	for n := range steps {
+		if err = journal.RecordStep(ctx, lease, steps[n]); err != nil {
+			err = fmt.Errorf("record %q: %w", steps[n].Name, err)
+			break
+		}
 	}
 	end := store.Settlement{State: store.Released, Keep: lapsed.Forever, Error: "operator: " + i.Why}
 	if err != nil { // as it was
@@ -95,41 +107,49 @@ func Intervene(ctx context.Context, st store.Store, seen store.Record, i Interve
 // proposalOf claims a stuck saga for an operator.
 func proposalOf(r *store.Record, why string) store.Proposal {
 	return store.Proposal{
-		Key: r.Key, State: store.Processing, Policy: r.Policy, Owner: lapsed.NewOwner(), Holder: "operator: " + why, Fingerprint: r.Fingerprint,
+		Key: r.Key, State: store.Processing, Policy: r.Policy, Owner: lapsed.NewOwner(), Holder: history.SagaHolder(why), Fingerprint: r.Fingerprint,
 		Attempt: r.Attempt, Lease: time.Minute, Keep: lapsed.Forever, Error: r.LastError,
 		FormerOwners: r.FormerOwnersAfter(store.Processing),
 	}
 }
 
-// recordAll records an intervention and its decisions.
-func recordAll(ctx context.Context, journal store.Journal, l store.Lease, recorded []store.Step, i *Intervention) error {
+// decisionSteps are the steps that an intervention and its decisions are recorded as. seen
+// is the record of the stuck saga, and recorded has its steps. The error says why the
+// intervention does not fit them.
+func decisionSteps(seen *store.Record, recorded []store.Step, i *Intervention) ([]store.Step, error) {
 	has := map[string]bool{}
 	count := 1
 	for n := range recorded {
 		has[recorded[n].Name] = true
-		if strings.HasPrefix(recorded[n].Name, operatorPart) {
+		if strings.HasPrefix(recorded[n].Name, history.SagaOperator) {
 			count++
 		}
 	}
-	text, err := json.Marshal(i)
-	if err != nil {
-		return err
+	if i.Back && has[backStep] {
+		return nil, backAlready(history.StuckOf(seen, recorded))
 	}
-	steps := []store.Step{{Name: operatorPart + strconv.Itoa(count), Outcome: store.Outcome{Body: text, Codec: "json"}}}
+	text, err := json.Marshal(&history.SagaDecision{
+		Why: i.Why, NotHappened: i.NotHappened, Done: i.Done, Result: i.Result, Back: i.Back,
+		Stuck: &history.StuckAttempt{Attempt: seen.Attempt, Since: seen.Updated, Error: seen.LastError},
+	})
+	if err != nil {
+		return nil, err
+	}
+	steps := []store.Step{{Name: history.SagaOperator + strconv.Itoa(count), Outcome: store.Outcome{Body: text, Codec: "json"}}}
 	for _, name := range i.NotHappened {
 		n := 1
 		for has[fmt.Sprintf("%s%s%d", name, nonePart, n)] {
 			n++
 		}
 		if !has[fmt.Sprintf("%s%s%d", name, begunPart, n)] || has[name] {
-			return fmt.Errorf("step %q is not a Parked step in doubt", name)
+			return nil, fmt.Errorf("step %q is not a Parked step in doubt", name)
 		}
 		steps = append(steps, store.Step{Name: fmt.Sprintf("%s%s%d", name, nonePart, n)})
 	}
 	if i.Done != "" {
 		base, isUndo := strings.CutSuffix(i.Done, undoPart)
 		if err := checkStep(base); err != nil || has[i.Done] {
-			return errors.Join(fmt.Errorf("step %q is recorded already, or no step", i.Done), err)
+			return nil, errors.Join(fmt.Errorf("step %q is recorded already, or no step", i.Done), err)
 		}
 		o := store.Outcome{Body: i.Result, Codec: "json"}
 		if isUndo {
@@ -137,17 +157,24 @@ func recordAll(ctx context.Context, journal store.Journal, l store.Lease, record
 		}
 		steps = append(steps, store.Step{Name: i.Done, Outcome: o})
 	}
-	if i.Back && !has[backStep] {
+	if i.Back {
 		body, err := json.Marshal(&semel.Failure{Code: CodeOperator, Message: i.Why})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		steps = append(steps, store.Step{Name: backStep, Outcome: store.Outcome{Body: body}})
 	}
-	for n := range steps {
-		if err := journal.RecordStep(ctx, l, steps[n]); err != nil {
-			return fmt.Errorf("record %q: %w", steps[n].Name, err)
-		}
+	return steps, nil
+}
+
+// backAlready refuses to turn back a saga that has turned back.
+func backAlready(s history.StuckSaga) error {
+	undo := "STEP" + undoPart
+	if s.Undo != "" {
+		undo = s.Undo + undoPart
 	}
-	return nil
+	if len(s.InDoubt) > 0 {
+		return fmt.Errorf("the saga has turned back already; say whether %q happened: skip it if it did, and otherwise retry, and say that it did not happen", s.InDoubt[0])
+	}
+	return fmt.Errorf("the saga has turned back already; retry, so that the compensation is tried again, or skip %q if it was done by hand", undo)
 }

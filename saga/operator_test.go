@@ -148,18 +148,58 @@ func TestIntervene_WrongDecision_SagaStaysStuck(t *testing.T) {
 		w.before = once("charge", errBoom)
 		s := newSaga(t, st, d)
 		_, _ = s.Do(t.Context(), "ann", "1", book)
+		fence := record(t, st, "1").Fence
 		for _, i := range []saga.Intervention{{}, {Why: "w", NotHappened: []string{"hold"}}, {Why: "w", Done: "hold"}, {Why: "w", Done: "saga:input"}} {
 			if err := saga.Intervene(t.Context(), st, record(t, st, "1"), i); !errors.Is(err, semel.ErrInvalid) {
 				t.Errorf("%+v: error %v, want ErrInvalid", i, err)
 			}
 		}
-		if r := record(t, st, "1"); r.State != store.Unknown {
-			t.Errorf("the saga is %v", r.State)
+		if r := record(t, st, "1"); r.State != store.Unknown || r.Fence != fence {
+			t.Errorf("the saga is %v with fence %d; want it as it was, with fence %d", r.State, r.Fence, fence)
 		}
 		if err := saga.Intervene(t.Context(), st, record(t, st, "1"), saga.Intervention{Why: "ann: try again"}); err != nil {
 			t.Fatal(err)
 		}
 		work(t, time.Minute, s)
 		w.done(t, "hold", "charge", "book")
+	})
+}
+
+// A saga that has turned back cannot turn back again: its compensation is tried again, or
+// was done by hand.
+func TestIntervene_BackTwice_IsRefusedWithNextStep(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, st *memstore.Store, w *world) {
+		d := w.three()
+		d.UndoAttempts = 1
+		w.before = func(step string) error {
+			switch step {
+			case "book":
+				return semel.Final(errBoom)
+			case "undo charge":
+				return errBoom
+			}
+			return nil
+		}
+		s := newSaga(t, st, d)
+		if _, err := s.Do(t.Context(), "ann", "1", book); !errors.Is(err, semel.ErrParked) {
+			t.Fatalf("error %v, want ErrParked", err)
+		}
+		stuck := record(t, st, "1")
+		err := saga.Intervene(t.Context(), st, stuck, saga.Intervention{Why: "ann", Back: true})
+		if !errors.Is(err, semel.ErrInvalid) || !strings.Contains(err.Error(), `skip "charge:undo"`) {
+			t.Errorf("error %v, want one that says to skip charge:undo", err)
+		}
+		if now := record(t, st, "1"); now.Fence != stuck.Fence || now.State != store.Unknown {
+			t.Errorf("the record is %v with fence %d; want it unchanged", now.State, now.Fence)
+		}
+		if err := saga.Intervene(t.Context(), st, stuck, saga.Intervention{Why: "ann: by hand", Done: "charge:undo"}); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = s.Do(t.Context(), "ann", "1", book)
+		if end := record(t, st, "1"); end.State != store.Failed {
+			t.Errorf("the saga is %v: %s", end.State, end.LastError)
+		}
+		w.done(t, "hold", "charge", "undo hold")
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/internal/bridge"
 	"github.com/semel-go/semel/internal/effect"
+	"github.com/semel-go/semel/internal/history"
 	"github.com/semel-go/semel/store"
 )
 
@@ -22,10 +23,10 @@ import (
 // ':'.
 const (
 	inputStep = "saga:input"
-	backStep  = "saga:back" // the saga has turned back; its result is the failure
-	undoPart  = ":undo"     // the compensation of the step before it
-	begunPart = ":begun:"   // a Parked step begins; a number follows
-	nonePart  = ":none:"    // that beginning had no effect
+	backStep  = history.SagaBack // its result is the failure
+	undoPart  = history.SagaUndo
+	begunPart = history.SagaBegun
+	nonePart  = history.SagaNone
 )
 
 // Run is one run of a saga's definition. Safe for concurrent use.

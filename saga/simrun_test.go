@@ -153,7 +153,7 @@ func (w *simWorld) operate(id string) {
 		i.Done = name + ":undo"
 		w.faults["an operator undid a step by hand"]++
 	}
-	i.Back = w.rng.IntN(4) == 0
+	i.Back = w.rng.IntN(4) == 0 && !has["saga:back"]
 	w.mu.Unlock()
 	_ = saga.Intervene(ctx, w.st, f.Record, i) // it may have changed since
 }

@@ -25,6 +25,10 @@ type Entry struct {
 	// keeps: when its lease expired, or when it came into the state after it.
 	When time.Time
 	What string // such as "Attempt 1: in doubt"
+	// Name names an attempt, such as "Attempt 1" or, because attempts are counted from 1
+	// again then, "Attempt 1 after the reopening". Empty: it is no attempt, or its count was
+	// given back.
+	Name string
 	// Decision is what somebody has decided, such as "it happened". Empty: nobody has.
 	Decision string
 	// By is who decided and, if it was an operator, for what reason.
@@ -44,8 +48,19 @@ func Of(r *store.Record) []Entry {
 	owners := slices.Concat(r.FormerOwners, []store.FormerOwner{{Holder: r.Holder, Attempt: r.Attempt, State: r.State, Ended: r.Updated}})
 	entries := make([]Entry, len(owners))
 	var before *store.FormerOwner // nil: there was none, or it is not kept
+	after := ""
 	for i := range owners {
-		entries[i] = entryOf(before, &owners[i])
+		if lapsed.IsSaga(r.Key) {
+			entries[i] = sagaEntry(before, &owners[i], after)
+		} else {
+			entries[i] = entryOf(before, &owners[i], after)
+		}
+		switch e := &entries[i]; {
+		case e.Decision == "reopened":
+			after = " after the reopening"
+		case e.Operator && owners[i].State == store.Released:
+			after = " after the decision"
+		}
 		before = &owners[i]
 	}
 	if now := &entries[len(entries)-1]; now.Decision == "reopened" {
@@ -56,7 +71,9 @@ func Of(r *store.Record) []Entry {
 	return entries
 }
 
-func entryOf(before, o *store.FormerOwner) Entry {
+// entryOf is the entry of o, which followed before. after is what its attempts are
+// counted from.
+func entryOf(before, o *store.FormerOwner, after string) Entry {
 	e := Entry{When: o.Ended, Failed: o.State == store.Failed || o.State == store.Unknown}
 	host, isReconciler := strings.CutSuffix(o.Holder, lapsed.ReconcilerSuffix)
 	switch {
@@ -76,12 +93,22 @@ func entryOf(before, o *store.FormerOwner) Entry {
 		e.What = recovered[o.State]
 	default:
 		e.Attempt = true
-		e.What = fmt.Sprintf("Attempt %d: %s", o.Attempt, attempts[o.State])
-		if o.Attempt == 0 { // the count was given back
-			e.What = "An attempt: " + attempts[o.State]
+		e.What = "An attempt: " + attempts[o.State]
+		if o.Attempt > 0 { // the count was not given back
+			e.Name = fmt.Sprintf("Attempt %d%s", o.Attempt, after)
+			e.What = e.Name + ": " + attempts[o.State]
 		}
 	}
 	return e
+}
+
+// sagaEntry is entryOf for a saga. The steps of a saga keep the decisions of its operators.
+func sagaEntry(before, o *store.FormerOwner, after string) Entry {
+	why, ok := strings.CutPrefix(o.Holder, sagaHolder)
+	if !ok || before != nil && (before.State != store.Unknown || before.Next != store.Processing) {
+		return entryOf(before, o, after)
+	}
+	return Entry{When: o.Ended, What: "An operator decided", By: why, Operator: true, Failed: o.State == store.Unknown}
 }
 
 // isResolved reports whether an operator's verdict about a call in doubt made o.

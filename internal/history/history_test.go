@@ -30,10 +30,12 @@ func TestOf_EachOwner_InWords(t *testing.T) {
 			Holder: "ann/9", State: store.Completed, FormerOwners: owners{owner("a", store.Unknown, store.Completed)}},
 		`["Attempt 2: failed" "An operator reopened it, by eve: a whole reason"]`: {
 			Holder: "reopened by eve: a wh…", LastError: "reopened: eve: a whole reason", State: store.Released, FormerOwners: owners{owner("a", store.Failed, store.Released)}},
-		`["An operator reopened it, by eve: why" "Attempt 1: completed"]`: { // the owner before is not kept
+		`["An operator reopened it, by eve: why" "Attempt 1 after the reopening: completed"]`: { // the owner before is not kept
 			Attempt: 1, State: store.Completed, FormerOwners: owners{owner("reopened by eve: why", store.Released, store.Processing)}},
 		`["Attempt 2: in doubt" "The reconciler did not decide, by the reconciler of b" "The reconciler decided: it happened, by the reconciler of b"]`: {
 			Holder: "b reconciling", State: store.Completed, FormerOwners: owners{owner("a", store.Unknown, store.Processing), owner("b reconciling", store.Unknown, store.Processing)}},
+		`["Attempt 2: in doubt" "An operator decided: it did not happen, by eve: why" "Attempt 1 after the decision: completed"]`: {
+			Attempt: 1, State: store.Completed, FormerOwners: owners{owner("a", store.Unknown, store.Released), owner("resolved by eve: why", store.Released, store.Processing)}},
 		`["An operator decided: it failed, by eve: why; since when is not kept"]`: {Holder: "resolved by eve: why", State: store.Failed},
 	} {
 		before := slices.Clone(r.FormerOwners)

@@ -130,4 +130,9 @@ var erasures = []Mutant{
 		Dir: eraseDir, Func: "(*eraser).dropTimers", Package: eraseDir, Run: "TestRun_Sagas_EndedAreErasedAndOpenAreKept",
 		Old: "err == nil && !f.Record.State.Terminal()", New: "err == nil && f.Record.State == store.Unknown",
 	},
+	{
+		Name: "erase: the timer of an erased saga is dropped only at the end", Rule: "erase",
+		Dir: eraseDir, Func: "(*eraser).dropFirst", Package: eraseDir, Run: "TestRun_KilledAfterRecord_LeavesNoTimer",
+		Old: "return e.dropTimers(ctx, k.Operation)", New: "return nil",
+	},
 }

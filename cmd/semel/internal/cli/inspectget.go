@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/encrypted"
 )
@@ -67,7 +68,7 @@ func (c *inspectGetCmd) show(ctx context.Context, e *env) error {
 		for i := range v.Steps {
 			v.Steps[i].Result.keyMissing = c.keyMissing
 		}
-		v.next = c.nextStep(&f.Record)
+		v.next = c.nextStep(&f.Record, steps)
 		if e.json {
 			return json.NewEncoder(e.stdout).Encode(v)
 		}
@@ -166,6 +167,8 @@ type stepView struct {
 	Attempt  int       `json:"attempt"`
 	Failed   bool      `json:"failed,omitempty"` // a final failure, which is kept
 	Result   answer    `json:"result"`
+
+	decision *decisionView // of an operator about a saga, which the step keeps
 }
 
 // formerOwnerView is a former owner of a record as operators see it.
@@ -179,7 +182,8 @@ type formerOwnerView struct {
 	HowEnded string      `json:"how_ended"`
 	Ended    time.Time   `json:"ended"`
 
-	operator bool // an operator who decided, and no process
+	operator bool   // an operator who decided, and no process
+	name     string // of the attempt, such as "attempt 1 after the reopening"
 }
 
 // String is the former owner in one line.
@@ -188,20 +192,27 @@ func (o *formerOwnerView) String() string {
 	if o.State == store.Unknown { // it was in doubt, and had no process
 		until = "in doubt since"
 	}
-	return fmt.Sprintf("%s %s: %s; %s, attempt %d, fence %d, owner %s", until, o.Ended.Format(time.RFC3339Nano), o.HowEnded, o.Holder, o.Attempt, o.Fence, o.Owner)
+	return fmt.Sprintf("%s %s: %s; %s, %s, fence %d, owner %s", until, o.Ended.Format(time.RFC3339Nano), o.HowEnded, o.Holder, o.name, o.Fence, o.Owner)
 }
 
 // decisionView is what somebody has decided about a call.
 type decisionView struct {
 	Time         time.Time `json:"time"`
-	Decision     string    `json:"decision"` // such as "it happened", or "reopened"
+	Decision     string    `json:"decision"` // such as "it happened", "reopened" or "retry"
 	By           string    `json:"by"`       // who, and an operator's reason
 	DoubtNotKept bool      `json:"doubt_not_kept,omitempty"`
+
+	// Of a decision about a saga: the step that keeps it, and how the saga was stuck.
+	Step  string     `json:"step,omitempty"`
+	Stuck *stuckView `json:"stuck,omitempty"`
 }
 
 // String is the decision in one line.
 func (d *decisionView) String() string {
-	s := fmt.Sprintf("at %s: %s; %s", d.Time.Format(time.RFC3339Nano), d.Decision, d.By)
+	s := fmt.Sprintf("at %s: %s", d.Time.Format(time.RFC3339Nano), d.Decision)
+	if d.By != "" {
+		s += "; " + d.By
+	}
 	if d.DoubtNotKept {
 		s += "; the record does not keep since when it was in doubt"
 	}
@@ -245,6 +256,12 @@ func (v *view) addSteps(steps []store.Step, showBody bool) {
 			o.Result.Body = string(s.Outcome.Body)
 		default:
 			o.Result.BodyBase64 = base64.StdEncoding.EncodeToString(s.Outcome.Body)
+		}
+		if strings.HasSuffix(v.Operation, lapsed.SagaSuffix) {
+			o.decision = decisionIn(s)
+		}
+		if o.decision != nil {
+			v.Decisions = append(v.Decisions, *o.decision)
 		}
 		v.Steps = append(v.Steps, o)
 	}

@@ -72,9 +72,9 @@ func (c *inspectListCmd) Run(ctx context.Context, e *env) error {
 	})
 }
 
-// sayStillReading says every 10 seconds that the list goes on, until the first call of
-// stop, which waits for the line that is being written.
-func (c *inspectListCmd) sayStillReading(e *env) (stop func()) {
+// sayStillReading says every 10 seconds that a list goes on, until the first call of
+// stop, which waits for the line that is being written. who is the command.
+func sayStillReading(e *env, who string) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -85,7 +85,7 @@ func (c *inspectListCmd) sayStillReading(e *env) (stop func()) {
 			case <-done:
 				return
 			case <-tick.C:
-				_, _ = fmt.Fprintf(e.stderr, "semel inspect list: still reading after %v\n", time.Since(start).Round(time.Second))
+				_, _ = fmt.Fprintf(e.stderr, "%s: still reading after %v\n", who, time.Since(start).Round(time.Second))
 			}
 		}
 	}()
@@ -96,7 +96,7 @@ func (c *inspectListCmd) sayStillReading(e *env) (stop func()) {
 }
 
 func (c *inspectListCmd) list(ctx context.Context, e *env, l store.Lister, show func(*store.Found) error) (err error) {
-	stop := c.sayStillReading(e)
+	stop := sayStillReading(e, "semel inspect list")
 	defer stop()
 	var errs []error
 	var keyMissing error // of the first record whose key is missing

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
@@ -89,6 +90,7 @@ func viewOf(f *store.Found, showBody bool) view {
 		v.FormerOwners = append(v.FormerOwners, formerOwnerView{
 			Owner: hex.EncodeToString(o.Owner[:]), Holder: o.Holder, Fence: o.Fence, Attempt: o.Attempt,
 			State: o.State, Next: o.Next, Ended: o.Ended, HowEnded: o.End(), operator: past[i].Operator,
+			name: strings.ToLower(cmp.Or(past[i].Name, fmt.Sprintf("attempt %d", o.Attempt))),
 		})
 	}
 	for i := range past {
@@ -160,7 +162,9 @@ func (v *view) print(w io.Writer) error {
 		}
 	}
 	for i := range v.Decisions {
-		line("decision", &v.Decisions[i])
+		if v.Decisions[i].Step == "" { // the others are among the steps
+			line("decision", &v.Decisions[i])
+		}
 	}
 	if a := v.Answer; a != nil {
 		line("answer", a)
@@ -173,6 +177,11 @@ func (v *view) print(w io.Writer) error {
 		line("body (base64)", a.BodyBase64)
 	}
 	for i := range v.Steps {
+		if d := v.Steps[i].decision; d != nil {
+			line("stuck", d.Stuck)
+			line("decision", d)
+			continue
+		}
 		line("step "+clean(v.Steps[i].Name), &v.Steps[i])
 	}
 	for i, text := range v.next {
@@ -229,18 +238,17 @@ func clean(s string) string {
 // answer has a status.
 func isHTTP(r *store.Record) bool { return strings.HasPrefix(r.Fingerprint.Alg, "semelhttp/") }
 
-// nextStep says what an operator can do about a call in doubt, with commands that can be
-// pasted into a shell. Empty for any other record.
-func (c *storeFlag) nextStep(r *store.Record) []string {
+// nextStep says what an operator can do about a call in doubt or a stuck saga, with commands
+// that can be pasted into a shell. Empty for any other record.
+func (c *storeFlag) nextStep(r *store.Record, steps []store.Step) []string {
 	if r.State != store.Unknown {
 		return nil
 	}
-	flags := fmt.Sprintf(" --tenant %s%s --fence %d", shellWord(r.Key.Tenant), c.flags(), r.Fence)
+	flags := fmt.Sprintf(" --tenant %s%s --fence %d --reason TEXT", shellWord(r.Key.Tenant), c.flags(), r.Fence)
 	if name, ok := strings.CutSuffix(r.Key.Operation, lapsed.SagaSuffix); ok && lapsed.IsSaga(r.Key) {
-		end := fmt.Sprintf(" %s %s%s --reason TEXT", shellWord(name), shellWord(r.Key.Value), flags)
-		return []string{"find out which steps happened, then one of (semel saga skip --help has more):", "semel saga retry" + end, "semel saga back" + end}
+		return sagaNextStep(" "+shellWord(name)+" "+shellWord(r.Key.Value), flags, history.StuckOf(r, steps))
 	}
-	start := fmt.Sprintf("semel inspect resolve %s --operation %s%s --reason TEXT --verdict ", shellWord(r.Key.Value), shellWord(r.Key.Operation), flags)
+	start := fmt.Sprintf("semel inspect resolve %s --operation %s%s --verdict ", shellWord(r.Key.Value), shellWord(r.Key.Operation), flags)
 	answer := "--codec json --body-file result.json"
 	if isHTTP(r) {
 		answer = "--status 201 --header 'Content-Type: application/json' --body-file answer.json"

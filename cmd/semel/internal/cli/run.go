@@ -79,7 +79,7 @@ func Run(ctx context.Context, args []string, getenv func(string) string, stdin i
 	case exited >= 0:
 		return exited
 	case err != nil:
-		_, _ = fmt.Fprintf(stderr, "semel: %s; see semel --help\n", strings.Join(input.Lines(err), "; "))
+		_, _ = fmt.Fprintf(stderr, "semel: %s; see %s --help\n", strings.Join(input.Lines(err), "; "), commandOf(err))
 		return program.ExitUsage
 	}
 	parsed.BindTo(ctx, (*context.Context)(nil))
@@ -88,6 +88,19 @@ func Run(ctx context.Context, args []string, getenv func(string) string, stdin i
 	defer program.CaptureLogs(e.log)()
 	verb, _, _ := strings.Cut(parsed.Command(), " <")
 	return program.Report(stderr, "semel "+verb, parsed.Run(e))
+}
+
+// commandOf is the command whose command line has a mistake.
+func commandOf(err error) string {
+	command := "semel"
+	if e, ok := errors.AsType[*kong.ParseError](err); ok {
+		for _, part := range e.Context.Path {
+			if part.Command != nil {
+				command += " " + part.Command.Name
+			}
+		}
+	}
+	return command
 }
 
 // optionNames are the flags that SEMEL_ variables set.

@@ -144,6 +144,19 @@ func TestProxy_AddressInUse_ErrorNamesOption(t *testing.T) {
 	}
 }
 
+// A mistake on the command line points at the help of the command that was meant.
+func TestRun_WrongCommandLine_PointsAtHelpOfCommand(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"saga show order": "semel saga show", "saga list --stuk": "semel saga list", "saga lst": "semel saga", "inspect get": "semel inspect get",
+		"outbox drop": "semel outbox drop", "proxy --bogus": "semel proxy", "erase x": "semel erase", "bogus": "semel", "--bogus": "semel",
+	} {
+		if r := command(t, strings.Fields(args)...); r.code != program.ExitUsage || !strings.HasSuffix(r.stderr, "; see "+want+" --help\n") {
+			t.Errorf("%s: %+v, want a pointer at %s --help", args, r, want)
+		}
+	}
+}
+
 func TestHelp_EveryCommand_HasExample(t *testing.T) {
 	t.Parallel()
 	for _, verb := range []string{"proxy", "inspect get", "inspect list", "inspect resolve", "inspect reopen", "sweep", "migrate", "doctor", "version"} {

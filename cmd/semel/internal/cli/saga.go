@@ -5,15 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
-	"text/tabwriter"
 	"time"
 
+	"github.com/semel-go/semel/cmd/semel/internal/audit"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/internal/history"
+	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/saga"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/encrypted"
 )
 
 type sagaCmd struct {
@@ -27,117 +29,12 @@ type sagaCmd struct {
 
 // sagaFlags name one saga.
 type sagaFlags struct {
-	Name   raw `arg:"" help:"The name of the definition."`
-	ID     raw `arg:"" name:"id" help:"The id of the saga."`
+	Name   raw `arg:"" help:"The name of the definition; semel saga list shows the names."`
+	ID     raw `arg:"" name:"id" help:"The id of the saga; semel saga list shows the ids."`
 	Tenant raw `name:"tenant" placeholder:"NAME" help:"The tenant of the saga; leave it out if all tenants share it."`
 }
 
 func (c *sagaFlags) key() store.Key { return saga.Key(string(c.Name), string(c.Tenant), string(c.ID)) }
-
-type sagaListCmd struct {
-	storeFlag
-	Name  raw  `arg:"" help:"The name of the definition."`
-	Stuck bool `name:"stuck" help:"Only sagas that wait for an operator."`
-	Limit int  `name:"limit" placeholder:"N" default:"100" help:"Largest number of sagas to look at (default ${default})."`
-}
-
-// Help implements kong.HelpProvider.
-func (*sagaListCmd) Help() string {
-	return `Lists the sagas of a definition that have not ended, those that are due first. With --json it writes one line of JSON for each saga. It reads no other records. To see the sagas of all definitions, stuck ones or all that have not ended, look for their operations, which are NAME##saga, in the list of records, as the last two examples do.
-
-Examples:
-
-    semel saga list order
-    semel saga list order --stuck --json
-    semel inspect list --state parked | grep '##saga '
-    semel inspect list --state started,processing,released,unknown --limit 100000 | grep '##saga '
-`
-}
-
-// listedSaga is a saga as semel saga list shows it.
-type listedSaga struct {
-	Tenant    string    `json:"tenant"`
-	ID        string    `json:"id"`
-	State     string    `json:"state"`
-	Due       time.Time `json:"due"` // when a worker looks at it
-	Fence     uint64    `json:"fence"`
-	Attempts  int       `json:"attempts"`
-	Created   time.Time `json:"created"`
-	LastError string    `json:"last_error,omitempty"`
-}
-
-// sagaState is the state of a saga's record in words.
-func sagaState(s store.State) string {
-	switch s {
-	case store.Unknown:
-		return "stuck"
-	case store.Processing:
-		return "running"
-	case store.Released:
-		return "waiting"
-	}
-	return s.String()
-}
-
-func (c *sagaListCmd) Run(ctx context.Context, e *env) error {
-	if c.Limit < 1 {
-		return wrong("--limit", c.Limit, "must be at least 1")
-	}
-	return c.with(ctx, e.log, func(h storeurl.Handle) error {
-		timers, ok := store.As[store.Timers](h)
-		if !ok {
-			return errors.New("this store keeps no sagas")
-		}
-		due, _, err := timers.DueTimers(ctx, saga.Key(string(c.Name), "", "").Operation, 200*365*24*time.Hour, c.Limit)
-		if err != nil {
-			return err
-		}
-		t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
-		show := c.table(t)
-		if e.json {
-			out := json.NewEncoder(e.stdout)
-			show = func(l *listedSaga) error { return out.Encode(l) }
-		}
-		listed := 0
-		for _, timer := range due {
-			f, err := h.Get(ctx, timer.Key)
-			if errors.Is(err, store.ErrNotFound) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			r := &f.Record
-			if r.State.Terminal() || c.Stuck && r.State != store.Unknown {
-				continue
-			}
-			if err := show(&listedSaga{r.Key.Tenant, r.Key.Value, sagaState(r.State), timer.Due, r.Fence, r.Attempt, r.Created, r.LastError}); err != nil {
-				return err
-			}
-			listed++
-		}
-		if listed == 0 && !e.json {
-			_, _ = fmt.Fprintf(e.stderr, "semel saga list: there are no such sagas of the definition %q. semel saga show shows one that has ended; semel inspect list | grep '##saga ' shows the names of others\n", string(c.Name))
-		}
-		if len(due) == c.Limit {
-			_, _ = fmt.Fprintf(e.stderr, "semel saga list: there may be more than %d; raise --limit to see them\n", c.Limit)
-		}
-		return t.Flush()
-	})
-}
-
-func (c *sagaListCmd) table(w io.Writer) func(*listedSaga) error {
-	begun := false
-	return func(l *listedSaga) error {
-		if !begun {
-			begun = true
-			if err := row(w, "STATE", "TENANT", "ID", "FENCE", "ATTEMPTS", "DUE", "LAST ERROR"); err != nil {
-				return err
-			}
-		}
-		return row(w, l.State, l.Tenant, l.ID, fmt.Sprint(l.Fence), fmt.Sprint(l.Attempts), l.Due.Format(time.RFC3339), short(l.LastError))
-	}
-}
 
 type sagaShowCmd struct {
 	storeFlag
@@ -147,7 +44,7 @@ type sagaShowCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*sagaShowCmd) Help() string {
-	return `Shows the record of a saga and its steps in the order in which they were recorded: its input (saga:input), the steps, the point where it turned back (saga:back), compensations (NAME:undo) and decisions of operators (saga:operator:N).
+	return `Shows the record of a saga and its steps in the order in which they were recorded: its input (saga:input), the steps, the point where it turned back (saga:back), compensations (NAME:undo) and decisions of operators, each after the attempt that was stuck. For a stuck saga it ends with the decisions that make sense.
 
 Example:
 
@@ -163,12 +60,76 @@ func (c *sagaShowCmd) Run(ctx context.Context, e *env) error {
 		}
 		v := viewOf(&f, c.ShowBody)
 		v.addSteps(steps, c.ShowBody)
-		v.next = c.nextStep(&f.Record)
+		v.next = c.nextStep(&f.Record, steps)
 		if e.json {
 			return json.NewEncoder(e.stdout).Encode(v)
 		}
 		return v.print(e.stdout)
 	})
+}
+
+// sagaNextStep offers the decisions that make sense about a stuck saga. which is its name
+// and id, and flags are those of every decision.
+func sagaNextStep(which, flags string, s history.StuckSaga) []string {
+	retry, skip, back := "semel saga retry"+which+flags, "semel saga skip"+which+" ", "semel saga back"+which+flags
+	if len(s.InDoubt) > 0 {
+		start := "find out whether "
+		if s.Back {
+			start = "the saga has turned back. Find out whether "
+		}
+		lines := []string{start + strings.Join(s.InDoubt, ", ") + " happened, then one of (--result is the result of the step, --not-happened says that it did not happen):"}
+		for _, name := range s.InDoubt {
+			lines = append(lines, skip+shellWord(name)+" --result JSON"+flags)
+			not := " --not-happened " + shellWord(name)
+			retry, back = retry+not, back+not
+		}
+		if lines = append(lines, retry); !s.Back {
+			lines = append(lines, back)
+		}
+		return lines
+	}
+	switch {
+	case s.Undo != "":
+		return []string{"the saga has turned back, and the compensation of " + s.Undo + " is stuck. Mend the cause and try it again, or undo " + s.Undo + " by hand and skip its compensation:",
+			retry, skip + shellWord(s.Undo+history.SagaUndo) + flags}
+	case s.Back:
+		return []string{"the saga has turned back. Mend the cause and try again, or undo a step by hand and skip its compensation, with the step's name in place of STEP:", retry, skip + "STEP" + history.SagaUndo + flags}
+	}
+	return []string{"mend the cause, then one of (semel saga skip --help says how to skip a step that was done by hand):", retry, back}
+}
+
+// stuckView is an attempt of a saga that waited for an operator.
+type stuckView struct {
+	Since   time.Time `json:"since"`
+	Attempt int       `json:"attempt"`
+	Error   string    `json:"error"`
+}
+
+// String is the attempt in one line.
+func (s *stuckView) String() string {
+	if s == nil {
+		return "the record does not keep since when and why, because an earlier version has recorded the decision"
+	}
+	return fmt.Sprintf("since %s in attempt %d: %s", s.Since.Format(time.RFC3339Nano), s.Attempt, s.Error)
+}
+
+// decisionIn is the decision about a saga that a step keeps; nil if it keeps none.
+func decisionIn(s *store.Step) *decisionView {
+	d, ok, err := history.SagaDecisionIn(s)
+	if !ok {
+		return nil
+	}
+	v := &decisionView{Time: s.Recorded, Step: s.Name, Decision: d.String(), By: d.Why}
+	switch {
+	case err != nil && s.Outcome.Codec == encrypted.Codec:
+		v.Decision = "encrypted; --encryption-keys shows it"
+	case err != nil:
+		v.Decision = "not readable: " + err.Error()
+	}
+	if d.Stuck != nil {
+		v.Stuck = &stuckView{Since: d.Stuck.Since, Attempt: d.Stuck.Attempt, Error: d.Stuck.Error}
+	}
+	return v
 }
 
 // decideFlags are common to the commands that decide about a stuck saga.
@@ -190,7 +151,9 @@ func (c *decideFlags) decide(ctx context.Context, e *env, verb string, k store.K
 		detail := map[string]any{"step": i.Done, "not_happened": c.NotHappened}
 		err := e.act(c.actOn("saga "+verb, k, c.Fence, c.Reason, detail), func() error { return c.intervene(ctx, h, k, i) })
 		result := "decided"
-		if err != nil {
+		if n, ok := errors.AsType[audit.Named](err); ok {
+			result = n.WithoutNames()
+		} else if err != nil {
 			result = err.Error()
 		}
 		slog.New(slog.NewJSONHandler(e.stderr, nil)).Info("saga "+verb, "operator", operator(e), "operation", k.Operation, "tenant", k.Tenant,
@@ -207,19 +170,53 @@ func (c *decideFlags) decide(ctx context.Context, e *env, verb string, k store.K
 }
 
 func (c *decideFlags) intervene(ctx context.Context, h storeurl.Handle, k store.Key, i saga.Intervention) error {
-	f, err := look(ctx, h, k)
-	switch {
-	case err != nil:
+	f, steps, err := lookWithSteps(ctx, h, k)
+	if err != nil {
 		return err
-	case f.Record.Fence != c.Fence:
-		return fmt.Errorf("%w: the saga has changed since it was seen; its fence is now %d. Look at it again (semel saga show) before you use that", errRefused, f.Record.Fence)
 	}
-	return saga.Intervene(ctx, h, f.Record, i)
+	refuse := func(why, next string) error { return &decisionError{why, next} }
+	switch r := &f.Record; {
+	case r.State.Terminal():
+		return refuse(fmt.Sprintf("the saga has ended: it is %v", r.State), "look at it: "+c.showAgain(k))
+	case r.State != store.Unknown:
+		return refuse(fmt.Sprintf("the saga is %s, and only a stuck one waits for a decision", sagaState(r.State)), "look at it: "+c.showAgain(k))
+	case r.Fence != c.Fence:
+		return refuse(fmt.Sprintf("the saga has changed since it was seen; its fence is now %d", r.Fence), "look at it again before you use that: "+c.showAgain(k))
+	case i.Back && history.StuckOf(r, steps).Back:
+		next := c.nextStep(r, steps)
+		return refuse("it cannot turn back a second time", next[0]+" "+strings.Join(next[1:], "; or "))
+	}
+	err = saga.Intervene(ctx, h, f.Record, i)
+	if errors.Is(err, store.ErrChanged) {
+		return refuse("the saga has changed since it was seen", "look at it again: "+c.showAgain(k))
+	}
+	return err
+}
+
+// decisionError refuses a decision about a saga. next has a command with the saga's tenant
+// and id.
+type decisionError struct{ why, next string }
+
+func (e *decisionError) Error() string { return e.WithoutNames() + "; " + e.next }
+
+// Unwrap says that nothing has changed.
+func (*decisionError) Unwrap() error { return errRefused }
+
+// WithoutNames implements audit.Named.
+func (e *decisionError) WithoutNames() string { return errRefused.Error() + ": " + e.why }
+
+// showAgain is the command that shows a saga.
+func (c *decideFlags) showAgain(k store.Key) string {
+	show := "semel saga show " + shellWord(strings.TrimSuffix(k.Operation, lapsed.SagaSuffix)) + " " + shellWord(k.Value)
+	if k.Tenant != "" {
+		show += " --tenant " + shellWord(k.Tenant)
+	}
+	return show + c.flags()
 }
 
 type sagaRetryCmd struct {
-	Name raw `arg:"" help:"The name of the definition."`
-	ID   raw `arg:"" name:"id" help:"The id of the saga."`
+	Name raw `arg:"" help:"The name of the definition; semel saga list shows the names."`
+	ID   raw `arg:"" name:"id" help:"The id of the saga; semel saga list shows the ids."`
 	decideFlags
 }
 
@@ -238,8 +235,8 @@ func (c *sagaRetryCmd) Run(ctx context.Context, e *env) error {
 }
 
 type sagaSkipCmd struct {
-	Name   raw    `arg:"" help:"The name of the definition."`
-	ID     raw    `arg:"" name:"id" help:"The id of the saga."`
+	Name   raw    `arg:"" help:"The name of the definition; semel saga list shows the names."`
+	ID     raw    `arg:"" name:"id" help:"The id of the saga; semel saga list shows the ids."`
 	Step   string `arg:"" help:"The step, or STEP:undo for its compensation."`
 	Result string `name:"result" placeholder:"JSON" default:"null" help:"The result of the step (default ${default})."`
 	decideFlags
@@ -265,14 +262,14 @@ func (c *sagaSkipCmd) Run(ctx context.Context, e *env) error {
 }
 
 type sagaBackCmd struct {
-	Name raw `arg:"" help:"The name of the definition."`
-	ID   raw `arg:"" name:"id" help:"The id of the saga."`
+	Name raw `arg:"" help:"The name of the definition; semel saga list shows the names."`
+	ID   raw `arg:"" name:"id" help:"The id of the saga; semel saga list shows the ids."`
 	decideFlags
 }
 
 // Help implements kong.HelpProvider.
 func (*sagaBackCmd) Help() string {
-	return `No step of the saga starts any more, and the compensations of its steps run. The saga ends as failed, with the code ` + saga.CodeOperator + `. If a Parked step is in doubt, say whether it happened: with --not-happened, or before with semel saga skip.
+	return `No step of the saga starts any more, and the compensations of its steps run. The saga ends as failed, with the code ` + saga.CodeOperator + `. A saga that has turned back already is refused: semel saga retry tries its compensation again, and semel saga skip says that it was done by hand. If a Parked step is in doubt, say whether it happened: with --not-happened, or before with semel saga skip.
 
 Example:
 

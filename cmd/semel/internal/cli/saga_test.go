@@ -119,7 +119,7 @@ func TestSagaShow_HasStepsInOrder(t *testing.T) {
 		t.Errorf("the next step is %s", r.stdout)
 	}
 	if r = command(t, "inspect", "list", "--state", "parked", "--store", url); !strings.Contains(r.stdout, "  order##saga  ") {
-		t.Errorf("semel saga list --help finds sagas so: %s", r.stdout)
+		t.Errorf("a list of records finds sagas so: %s", r.stdout)
 	}
 }
 

@@ -1,16 +1,22 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/outbox"
 	"github.com/semel-go/semel/saga"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/encrypted"
 )
 
 type outboxStatsCmd struct{ outboxFlags }
@@ -56,7 +62,7 @@ func printStats(w io.Writer, s *outbox.Stats) error {
 
 type sagaStatsCmd struct {
 	storeFlag
-	Name       raw  `arg:"" help:"The name of the definition."`
+	Name       raw  `arg:"" help:"The name of the definition; semel saga list shows the names."`
 	Prometheus bool `name:"prometheus" help:"Write the counts in the text format of Prometheus."`
 }
 
@@ -117,4 +123,162 @@ func printSagaGauges(w io.Writer, name string, s *saga.Stats) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+type sagaListCmd struct {
+	storeFlag
+	Name  raw  `arg:"" optional:"" help:"The name of the definition. Without it the sagas of all definitions are listed."`
+	Stuck bool `name:"stuck" help:"Only sagas that wait for an operator."`
+	Limit int  `name:"limit" placeholder:"N" default:"100" help:"Largest number of sagas to look at (default ${default})."`
+}
+
+// Help implements kong.HelpProvider.
+func (*sagaListCmd) Help() string {
+	return `Lists the sagas that have not ended. With --json it writes one line of JSON for each saga.
+
+With the name of a definition it lists those that are due first, and reads no other records. Without a name it lists the sagas of all definitions in no particular order, and the list does not say when they are due. For stuck ones that is as fast in a large store as in a small one; for the others it reads the records one after the other until it has --limit sagas.
+
+Examples:
+
+    semel saga list --stuck
+    semel saga list order
+    semel saga list order --stuck --json
+`
+}
+
+// listedSaga is a saga as semel saga list shows it.
+type listedSaga struct {
+	Name      string    `json:"name"` // of the definition
+	Tenant    string    `json:"tenant"`
+	ID        string    `json:"id"`
+	State     string    `json:"state"`
+	Due       time.Time `json:"due,omitzero"` // when a worker looks at it; not in a list without a name
+	Fence     uint64    `json:"fence"`
+	Attempts  int       `json:"attempts"`
+	Created   time.Time `json:"created"`
+	LastError string    `json:"last_error,omitempty"`
+}
+
+// sagaState is the state of a saga's record in words.
+func sagaState(s store.State) string {
+	switch s {
+	case store.Unknown:
+		return "stuck"
+	case store.Processing:
+		return "running"
+	case store.Released:
+		return "waiting"
+	}
+	return s.String()
+}
+
+func (c *sagaListCmd) Run(ctx context.Context, e *env) error {
+	if c.Limit < 1 {
+		return wrong("--limit", c.Limit, "must be at least 1")
+	}
+	return c.with(ctx, e.log, func(h storeurl.Handle) error {
+		t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+		show := c.table(t)
+		if e.json {
+			out := json.NewEncoder(e.stdout)
+			show = func(l *listedSaga) error { return out.Encode(l) }
+		}
+		listed, limited := 0, false
+		list := func(r *store.Record, due time.Time) error {
+			if r.State.Terminal() || c.Stuck && r.State != store.Unknown {
+				return nil
+			}
+			listed++
+			name := strings.TrimSuffix(r.Key.Operation, lapsed.SagaSuffix)
+			return show(&listedSaga{name, r.Key.Tenant, r.Key.Value, sagaState(r.State), due, r.Fence, r.Attempt, r.Created, r.LastError})
+		}
+		var err error
+		if c.Name == "" {
+			limited, err = c.ofAll(ctx, e, h, &listed, list)
+		} else {
+			limited, err = c.ofOne(ctx, h, list)
+		}
+		if err == nil && listed == 0 && !e.json {
+			_, _ = fmt.Fprintf(e.stderr, "semel saga list: there are no such sagas%s\n", c.hint())
+		}
+		if limited {
+			_, _ = fmt.Fprintf(e.stderr, "semel saga list: there may be more than %d; raise --limit to see them\n", c.Limit)
+		}
+		return errors.Join(err, t.Flush())
+	})
+}
+
+// hint says where else a saga may be.
+func (c *sagaListCmd) hint() string {
+	if c.Name == "" {
+		return "; semel inspect list --state completed,failed | grep '" + lapsed.SagaSuffix + " ' lists those that have ended"
+	}
+	return fmt.Sprintf(" of the definition %q; semel saga list without a name lists those of all definitions, and semel saga show shows one that has ended", string(c.Name))
+}
+
+// ofOne lists the sagas of one definition, by the index of their timers.
+func (c *sagaListCmd) ofOne(ctx context.Context, h storeurl.Handle, list func(*store.Record, time.Time) error) (limited bool, err error) {
+	timers, ok := store.As[store.Timers](h)
+	if !ok {
+		return false, errors.New("this store keeps no sagas")
+	}
+	due, _, err := timers.DueTimers(ctx, saga.Key(string(c.Name), "", "").Operation, 200*365*24*time.Hour, c.Limit)
+	for i := 0; err == nil && i < len(due); i++ {
+		var f store.Found
+		f, err = h.Get(ctx, due[i].Key)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			err = nil
+		case err == nil:
+			err = list(&f.Record, due[i].Due)
+		}
+	}
+	return len(due) == c.Limit, err
+}
+
+// ofAll lists the sagas of all definitions.
+func (c *sagaListCmd) ofAll(ctx context.Context, e *env, h storeurl.Handle, listed *int, list func(*store.Record, time.Time) error) (limited bool, err error) {
+	l, ok := store.As[store.Lister](h)
+	if !ok {
+		return false, errors.New("this store cannot be searched; name the definition: semel saga list NAME")
+	}
+	defer sayStillReading(e, "semel saga list")()
+	states := []store.State{store.Unknown}
+	if !c.Stuck {
+		states = append(states, store.Started, store.Processing, store.Released)
+	}
+	var unreadable error // the first
+	for f, err := range l.List(ctx, store.Filter{States: states}) {
+		switch {
+		case errors.Is(err, store.ErrCorrupt) || errors.Is(err, encrypted.ErrUnknownKey):
+			unreadable = cmp.Or(unreadable, err)
+		case err != nil:
+			return false, err
+		case !lapsed.IsSaga(f.Record.Key):
+		case *listed == c.Limit:
+			return true, unreadable
+		default:
+			if err := list(&f.Record, time.Time{}); err != nil {
+				return false, err
+			}
+		}
+	}
+	return false, unreadable
+}
+
+func (c *sagaListCmd) table(w io.Writer) func(*listedSaga) error {
+	begun := false
+	return func(l *listedSaga) error {
+		if !begun {
+			begun = true
+			if err := row(w, "STATE", "NAME", "TENANT", "ID", "FENCE", "ATTEMPTS", "DUE", "LAST ERROR"); err != nil {
+				return err
+			}
+		}
+		due := ""
+		if !l.Due.IsZero() {
+			due = l.Due.Format(time.RFC3339)
+		}
+		return row(w, l.State, l.Name, l.Tenant, l.ID, fmt.Sprint(l.Fence), fmt.Sprint(l.Attempts), due, short(l.LastError))
+	}
 }

@@ -1,0 +1,120 @@
+package history
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/semel-go/semel/store"
+)
+
+// The parts of the names of steps that package saga records by itself.
+const (
+	SagaBack     = "saga:back"      // the saga has turned back
+	SagaOperator = "saga:operator:" // a SagaDecision; a number follows
+	SagaUndo     = ":undo"          // the compensation of the step before it
+	SagaBegun    = ":begun:"        // a Parked step begins; a number follows
+	SagaNone     = ":none:"         // that beginning had no effect
+)
+
+// CompensationOf begins the error of a compensation. The name of its step follows, quoted.
+const CompensationOf = "the compensation of step "
+
+// sagaHolder begins the Holder of an operator who decides about a saga.
+const sagaHolder = "operator: "
+
+// SagaHolder is the Holder of an operator who decides about a saga. why has the operator
+// and the reason.
+func SagaHolder(why string) string { return sagaHolder + why }
+
+// SagaDecision is an operator's decision about a stuck saga, as the saga's record keeps it.
+type SagaDecision struct {
+	Why         string // the operator, and the reason
+	NotHappened []string
+	Done        string
+	Result      []byte
+	Back        bool
+	// Stuck says how the saga was stuck when the operator decided. Nil: an earlier version
+	// has recorded the decision, and did not keep it.
+	Stuck *StuckAttempt `json:",omitempty"`
+}
+
+// StuckAttempt is an attempt of a saga that ended in waiting for an operator.
+type StuckAttempt struct {
+	Attempt int
+	Since   time.Time
+	Error   string
+}
+
+// SagaDecisionIn reads the decision that a step of a saga keeps. ok is false if the step
+// keeps none. The error says that it cannot be read, because it is encrypted, for example.
+func SagaDecisionIn(s *store.Step) (d SagaDecision, ok bool, err error) {
+	if !strings.HasPrefix(s.Name, SagaOperator) {
+		return d, false, nil
+	}
+	err = json.Unmarshal(s.Outcome.Body, &d)
+	return d, true, err
+}
+
+// String is what was decided, in the words of the commands: "skip charge".
+func (d *SagaDecision) String() string {
+	var words []string
+	if d.Done != "" {
+		words = append(words, "skip "+d.Done)
+	}
+	if d.Back {
+		words = append(words, "back")
+	}
+	if len(words) == 0 {
+		words = append(words, "retry")
+	}
+	for _, name := range d.NotHappened {
+		words = append(words, name+" did not happen")
+	}
+	return strings.Join(words, "; ")
+}
+
+// String is the attempt in words.
+func (a *StuckAttempt) String() string {
+	if a.Attempt == 0 { // the count was given back
+		return "An attempt: stuck"
+	}
+	return fmt.Sprintf("Attempt %d: stuck", a.Attempt)
+}
+
+// StuckSaga is what is known of a stuck saga, so that an operator is offered only the
+// decisions that make sense.
+type StuckSaga struct {
+	Back    bool     // it has turned back already
+	InDoubt []string // Parked steps that may have happened
+	// Undo is the step whose compensation is stuck. Empty: none is, or the record does not
+	// say which.
+	Undo string
+}
+
+var compensation = regexp.MustCompile(CompensationOf + `("(?:[^"\\]|\\.)*")`)
+
+// StuckOf looks at the record and the steps of a stuck saga.
+func StuckOf(r *store.Record, steps []store.Step) StuckSaga {
+	var s StuckSaga
+	has := map[string]bool{}
+	for i := range steps {
+		has[steps[i].Name] = true
+	}
+	s.Back = has[SagaBack]
+	for i := range steps {
+		name, n, began := strings.Cut(steps[i].Name, SagaBegun)
+		if began && !has[name] && !has[name+SagaNone+n] {
+			s.InDoubt = append(s.InDoubt, name)
+		}
+	}
+	if m := compensation.FindStringSubmatch(r.LastError); m != nil && s.Back {
+		if name, err := strconv.Unquote(m[1]); err == nil && !has[name+SagaUndo] {
+			s.Undo = name
+		}
+	}
+	return s
+}
