@@ -74,6 +74,37 @@ func TestProxy_EncryptionKeys_AnswersAreEncrypted(t *testing.T) {
 	}
 }
 
+// A proxy warns at its start if records were written with another choice of hashing or
+// encryption, because duplicates of their requests are forgotten, or refused.
+func TestProxy_RecordsOfOtherOptions_WarnsAtTheStart(t *testing.T) {
+	t.Parallel()
+	l := newBank(t)
+	hash, keys := write(t, "hash-keys", strings.Repeat("a", 43)+"=\n"), write(t, "keys", keyLine("a"))
+	url := "sqlite:" + filepath.Join(t.TempDir(), "semel.db")
+	run := func(send bool, options ...string) string {
+		p := start(t, append([]string{"--listen", "127.0.0.1:0", "--upstream", l.URL, "--store", url, "--scope", "single"}, options...)...)
+		if send {
+			if r, err := post(t.Context(), wire(t), p.Addr, "/pay", "k", "{}"); err != nil || r.status != 201 {
+				t.Errorf("%+v, %v", r, err)
+			}
+		}
+		p.kill()
+		return p.Log()
+	}
+	both := []string{"--hash-keys-file", hash, "--encryption-keys", keys}
+	warnings := []string{"--hash-keys-file is not set", "--encryption-keys is not set"}
+	for name, log := range map[string]string{"an empty store": run(true, both...), "the same options": run(false, both...)} {
+		if strings.Contains(log, "the store has records") {
+			t.Errorf("%s: %s", name, log)
+		}
+	}
+	for _, want := range warnings {
+		if log := run(false); strings.Count(log, want) != 1 {
+			t.Errorf("no %q in %s", want, log)
+		}
+	}
+}
+
 func read(t testing.TB, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)

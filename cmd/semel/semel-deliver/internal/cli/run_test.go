@@ -190,4 +190,7 @@ func TestRun_HashKeysFile_KeyIsHashedForStoreAndService(t *testing.T) {
 			t.Errorf("semel.db%s has the key, or not its hash; %v", end, err)
 		}
 	}
+	again := startDelivery(t, append([]string{"--to", e.URL, "--store", "sqlite:" + filepath.Join(dir, "semel.db")}, broker.args...)...)
+	again.find(t, "(--hash-keys-file is not set)")
+	again.stop()
 }

@@ -45,6 +45,7 @@ func (o *options) run(ctx context.Context, log *slog.Logger, getenv func(string)
 		return err
 	}
 	program.WarnSettings(ctx, log, at.store)
+	program.WarnRecords(ctx, log, at.store, s.HashKeys != nil, s.Calls.Operation)
 	service, err := deliver.New(at.store, s)
 	if err != nil {
 		return err
