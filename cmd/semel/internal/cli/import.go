@@ -109,7 +109,7 @@ func (c *importCmd) source() (importer.Source, func() error, error) {
 		}
 		source, err := importer.SQL(c.From, c.Query, rename)
 		if err != nil {
-			return nil, nil, wrong("--from", "", "cannot be read: "+err.Error())
+			return nil, nil, wrong("--from", "", input.Unreadable(err, ""))
 		}
 		return source, nothing, nil
 	case "redis", "rediss":

@@ -140,7 +140,7 @@ func TestImport_WrongOptions_ExitCode2(t *testing.T) {
 		"--field: \"x=y\": write COLUMN=NAME":   {"--from", from, "--query", "x", "--field", "x=y"},
 		"--from: \"mysql\": choose sqlite:PATH": {"--from", "mysql:x"},
 		"--status: \"42\"":                      {"--from", from, "--query", "x", "--status", "42"},
-		"--from: cannot be read":                {"--from", from + ".missing", "--query", "x"},
+		"--from: there is no such file; see what is there with: ls -l ":                {"--from", from + ".missing", "--query", "x"},
 	} {
 		if r := command(t, append([]string{"import"}, args...)...); r.code != 2 || !strings.Contains(r.stderr, want) {
 			t.Errorf("%v: %+v, want %q", args, r, want)

@@ -17,6 +17,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/cmd/semel/internal/audit"
 	"github.com/semel-go/semel/cmd/semel/internal/config"
+	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/internal/history"
 	"github.com/semel-go/semel/store"
@@ -186,7 +187,7 @@ func (c *inspectResolveCmd) body(e *env) ([]byte, error) {
 	if c.BodyFile != "-" {
 		f, err := os.Open(c.BodyFile)
 		if err != nil {
-			return nil, wrong("--body-file", c.BodyFile, "cannot be read: "+err.Error())
+			return nil, wrong("--body-file", c.BodyFile, input.Unreadable(err, ""))
 		}
 		defer func() { _ = f.Close() }() // nothing was written
 		from = f
