@@ -134,13 +134,13 @@ func TestImport_WrongOptions_ExitCode2(t *testing.T) {
 	t.Parallel()
 	from := homeGrown(t, `('ann', 'k1', 201, 'a')`)
 	for want, args := range map[string][]string{
-		"--query: is required for a database":   {"--from", from},
-		"--match: and --name are required":      {"--from", "redis://127.0.0.1:1/0"},
-		"--name: \"idem\": has no {key}":        {"--from", "redis://127.0.0.1:1/0", "--match", "*", "--name", "idem"},
-		"--field: \"x=y\": write COLUMN=NAME":   {"--from", from, "--query", "x", "--field", "x=y"},
-		"--from: \"mysql\": choose sqlite:PATH": {"--from", "mysql:x"},
-		"--status: \"42\"":                      {"--from", from, "--query", "x", "--status", "42"},
-		"--from: there is no such file; see what is there with: ls -l ":                {"--from", from + ".missing", "--query", "x"},
+		"--query: is required for a database":                           {"--from", from},
+		"--match: and --name are required":                              {"--from", "redis://127.0.0.1:1/0"},
+		"--name: \"idem\": has no {key}":                                {"--from", "redis://127.0.0.1:1/0", "--match", "*", "--name", "idem"},
+		"--field: \"x=y\": write COLUMN=NAME":                           {"--from", from, "--query", "x", "--field", "x=y"},
+		"--from: \"mysql\": choose sqlite:PATH":                         {"--from", "mysql:x"},
+		"--status: \"42\"":                                              {"--from", from, "--query", "x", "--status", "42"},
+		"--from: there is no such file; see what is there with: ls -l ": {"--from", from + ".missing", "--query", "x"},
 	} {
 		if r := command(t, append([]string{"import"}, args...)...); r.code != 2 || !strings.Contains(r.stderr, want) {
 			t.Errorf("%v: %+v, want %q", args, r, want)
