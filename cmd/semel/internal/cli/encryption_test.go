@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,7 +29,7 @@ func TestProxy_EncryptionKeys_AnswersAreEncrypted(t *testing.T) {
 	if err != nil || first.status != 201 || first.body == "" {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	if err := os.WriteFile(keys, []byte(keyLine("new")+keyLine("old")), 0o600); err != nil {
+	if err := errors.Join(os.Chmod(keys, 0o644), os.WriteFile(keys, []byte(keyLine("new")+keyLine("old")), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	show := func(more ...string) string {
@@ -44,6 +45,9 @@ func TestProxy_EncryptionKeys_AnswersAreEncrypted(t *testing.T) {
 		t.Errorf("the replay is %+v, %v", again, err)
 	}
 	p.kill()
+	if log := p.Log(); !strings.Contains(log, "chmod 600 "+keys) {
+		t.Errorf("no warning that others can read the changed file: %s", log)
+	}
 	if files := read(t, path) + read(t, path+"-wal"); strings.Contains(files, first.body) || !strings.Contains(files, "semel/encrypted") {
 		t.Error("the answer is in the files in clear text")
 	}
@@ -58,7 +62,7 @@ func TestProxy_EncryptionKeys_AnswersAreEncrypted(t *testing.T) {
 		t.Errorf("without the old key: %+v", other)
 	}
 	list := command(t, "inspect", "list", "--store", "sqlite:"+path, "--encryption-keys", write(t, "keys", keyLine("new")))
-	if list.code != program.ExitFailed || !strings.Contains(list.stderr, " records are left out; without --encryption-keys they are listed") || strings.Count(list.stderr, `unknown key "old"`) != 1 {
+	if list.code != program.ExitFailed || !strings.Contains(list.stderr, " left out; without --encryption-keys the list shows records as they are stored") || strings.Count(list.stderr, `unknown key "old"`) != 1 {
 		t.Errorf("the list without the old key: %+v", list)
 	}
 	if r := command(t, "sweep", "--once", "--store", "sqlite:"+path, "--encryption-keys", keys); r.code != program.ExitOK {

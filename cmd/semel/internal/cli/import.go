@@ -85,6 +85,9 @@ func (c *importCmd) Run(ctx context.Context, e *env) (err error) {
 		},
 		Progress: importProgress(e),
 	})
+	if err != nil && stats.Read == 0 { // the counts would say nothing
+		return err
+	}
 	return errors.Join(err, c.write(e, &stats, absent), importLeft(&stats))
 }
 
@@ -190,5 +193,5 @@ func importLeft(s *importer.Stats) error {
 	if s.Bad+s.Different == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d rows were not imported: %d bad, %d whose record has another answer", s.Bad+s.Different, s.Bad, s.Different)
+	return fmt.Errorf("%s not imported: %d bad, %d whose record has another answer", input.Count(s.Bad+s.Different, "row"), s.Bad, s.Different)
 }

@@ -130,6 +130,18 @@ func contents(t *testing.T, to string) string {
 	return fmt.Sprint("absent: ", errors.Is(err, store.ErrNoSchema))
 }
 
+// An import that could not begin has no counts to show.
+func TestImport_QueryFails_ShowsNoCounts(t *testing.T) {
+	t.Parallel()
+	to := "sqlite:" + filepath.Join(t.TempDir(), "new.db")
+	for _, more := range [][]string{{"--dry-run"}, {"--dry-run", "--json"}, nil} {
+		r := command(t, append([]string{"import", "--from", homeGrown(t, `('ann', 'k1', 201, 'a')`), "--query", "SELECT x FROM nothing", "--to", to}, more...)...)
+		if r.code != program.ExitFailed || r.stdout != "" || !strings.Contains(r.stderr, "nothing") {
+			t.Errorf("%v: %+v", more, r)
+		}
+	}
+}
+
 func TestImport_WrongOptions_ExitCode2(t *testing.T) {
 	t.Parallel()
 	from := homeGrown(t, `('ann', 'k1', 201, 'a')`)

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"os"
 	"path/filepath"
+	"runtime"
 )
 
 // Unreadable says why a file cannot be read, with the command that helps. create is the
@@ -32,4 +35,27 @@ func UnreadableFile(err error) error {
 		return err
 	}
 	return fmt.Errorf("%s: %s", e.Path, Unreadable(err, ""))
+}
+
+// CheckMode returns an error if users other than the owner can read a file, with the
+// command that mends it. Empty: no file.
+func CheckMode(path string) error {
+	if path == "" || runtime.GOOS == "windows" {
+		return nil
+	}
+	// The reader of the file reports that it is not there.
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o044 != 0 {
+		mode := info.Mode().Perm()
+		return fmt.Errorf("%s: has the mode %#o; mend it with: chmod 600 %s", path, mode, path)
+	}
+	return nil
+}
+
+// WarnMode logs a warning if users other than the owner can read one of the files.
+func WarnMode(log *slog.Logger, paths ...string) {
+	for _, path := range paths {
+		if err := CheckMode(path); err != nil {
+			log.Warn("a file with secrets is readable for others", "error", err)
+		}
+	}
 }

@@ -53,6 +53,12 @@ func TestLines_JoinedErrors_OneLineEach(t *testing.T) {
 	}
 }
 
+func TestCount_One_HasNoPlural(t *testing.T) {
+	if got := input.Count(0, "row") + ", " + input.Count(int64(1), "row") + ", " + input.Count(uint64(2), "row"); got != "0 rows, 1 row, 2 rows" {
+		t.Error(got)
+	}
+}
+
 func TestUnreadable_MissingOrForbidden_NamesCommand(t *testing.T) {
 	_, missing := os.Open("/none/file")
 	forbidden := fmt.Errorf("certificate: %w", &fs.PathError{Op: "open", Path: "/etc/file", Err: fs.ErrPermission})

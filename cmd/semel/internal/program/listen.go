@@ -70,6 +70,6 @@ func TLSFiles(f tlsfile.Files, log *slog.Logger) (*tlsfile.Source, error) {
 	}
 	s, err := tlsfile.New(f, func(err error) {
 		log.Error("a file for TLS has changed, but cannot be used; the last one stays in use", "error", err)
-	})
+	}, func() { input.WarnMode(log, f.Key) })
 	return s, input.UnreadableFile(err)
 }

@@ -34,6 +34,7 @@ func (u URL) Encrypted(path, where string, require bool, log *slog.Logger) (URL,
 	}
 	keys.OnReread(func(ids []string) {
 		log.Info("read the encryption keys again", "keys", len(ids), "encrypts", ids[0], "decrypt", strings.Join(ids, ","))
+		input.WarnMode(log, path)
 	})
 	u.cipher = &encrypted.Cipher{Keys: keys, RequireEncrypted: require}
 	return u, nil
