@@ -159,7 +159,7 @@ func TestEncryption_Unreadable_ErrorAndNoSecondRun(t *testing.T) {
 	}{
 		"without the key":                     {withKeys("b"), []string{"k", "failed"}, `unknown key "a"`},
 		"without the key, and without a wait": {unprotected, []string{"k", "failed"}, `unknown key "a"`},
-		"without encryption":                  {nil, []string{"k", "failed"}, "set Options.Encryption"},
+		"without encryption":                  {nil, []string{"k", "failed"}, "start it with --encryption-keys (in Go set Options.Encryption)"},
 		"in the clear":                        {strict, []string{"clear"}, "RequireEncrypted"},
 	} {
 		g := guard(t, st, c.options)

@@ -213,7 +213,7 @@ func checkDecrypted(o *store.Outcome) error {
 	if o.Codec != encrypted.Codec {
 		return nil
 	}
-	return fmt.Errorf("%w: its result is encrypted; set Options.Encryption, with the keys of the process that wrote it", store.ErrCorrupt)
+	return fmt.Errorf("%w: its result is encrypted, and this process has no keys; start it with --encryption-keys (in Go set Options.Encryption), with the keys of the process that wrote it", store.ErrCorrupt)
 }
 
 // failureOf decodes a kept failure.

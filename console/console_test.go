@@ -96,6 +96,16 @@ func TestRecords_FilterAndSearch(t *testing.T) {
 			t.Errorf("%s: shows %s", path, want.hasNot)
 		}
 	}
+	gone := store.Proposal{Key: store.Key{Operation: "old", Tenant: "ann", Value: "over"}, State: store.Completed, Owner: store.Owner{1}, Keep: time.Nanosecond}
+	if _, err := s.store.Claim(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
+	page := s.get("records?state=expired")
+	s.want(page, http.StatusOK, ">over<", `<option selected value="expired">expired</option>`)
+	if strings.Contains(page.body, ">done<") {
+		t.Errorf("records that have not expired: %s", page.body)
+	}
+	s.want(s.get("records?state=expired&key=done"), http.StatusOK, "No record fits")
 	s.want(s.get("records?state=lost"), http.StatusBadRequest, "There is no state lost")
 }
 

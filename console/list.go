@@ -25,7 +25,7 @@ type list struct {
 }
 
 // read lists the records that a filter selects, and that match accepts if it is not nil.
-func (c *Console) read(ctx context.Context, f store.Filter, match func(*store.Record) bool) (list, error) {
+func (c *Console) read(ctx context.Context, f store.Filter, match func(*store.Found) bool) (list, error) {
 	within, cancel := context.WithTimeout(ctx, c.options.SearchTime)
 	defer cancel()
 	var l list
@@ -42,7 +42,7 @@ func (c *Console) read(ctx context.Context, f store.Filter, match func(*store.Re
 			return l, nil
 		case err != nil:
 			return l, err
-		case match != nil && !match(&found.Record):
+		case match != nil && !match(&found):
 			continue
 		case len(l.Entries) == mostRows:
 			l.More = true
@@ -109,11 +109,12 @@ func (c *Console) records(ctx context.Context, r *http.Request) (any, error) {
 	for s := store.Started; s.Valid(); s++ {
 		data.States = append(data.States, s.String())
 	}
+	data.States = append(data.States, expired)
 	f := store.Filter{Operation: form.Operation, Tenant: form.Tenant}
 	if !isHashed(f.Tenant) { // a link has the tenant as it is stored
 		f.Tenant = store.Key{Tenant: f.Tenant}.Hashed(c.options.HashKeys).Tenant
 	}
-	if form.State != "" {
+	if form.State != "" && form.State != expired {
 		var s store.State
 		if err := s.UnmarshalText([]byte(form.State)); err != nil {
 			return nil, badInput("There is no state " + form.State + ".")
@@ -121,9 +122,13 @@ func (c *Console) records(ctx context.Context, r *http.Request) (any, error) {
 		f.States = []store.State{s}
 	}
 	key := strings.TrimSpace(form.Key)
+	var match func(*store.Found) bool
+	if form.State == expired { // no state of a record
+		match = func(found *store.Found) bool { return found.Record.Expired(found.Now) }
+	}
 	if key == "" {
 		var err error
-		data.List, err = c.read(ctx, f, nil)
+		data.List, err = c.read(ctx, f, match)
 		return data, err
 	}
 	asStored := store.Key{Operation: form.Operation, Tenant: f.Tenant, Value: key}
@@ -141,8 +146,9 @@ func (c *Console) records(ctx context.Context, r *http.Request) (any, error) {
 		}
 	}
 	var err error
-	data.List, err = c.read(ctx, f, func(r *store.Record) bool {
-		return r.Key.Value == key || r.Key.Value == hashed.Value || r.Key.Short() == key
+	data.List, err = c.read(ctx, f, func(found *store.Found) bool {
+		k := found.Record.Key
+		return (match == nil || match(found)) && (k.Value == key || k.Value == hashed.Value || k.Short() == key)
 	})
 	return data, err
 }

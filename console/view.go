@@ -70,12 +70,15 @@ func (c *Console) entryOf(f *store.Found) entry {
 	return e
 }
 
+// expired is the state in words of a record whose retention is over.
+const expired = "expired"
+
 // stateInWords is the state of a record for people, with an explanation.
 func stateInWords(f *store.Found, isSaga bool) (state, note string) {
 	r := &f.Record
 	switch {
 	case r.Expired(f.Now):
-		return "expired", "Its retention is over. The next call with this key runs as if there had been none."
+		return expired, "Its retention is over. The next call with this key runs as if there had been none."
 	case r.State == store.Unknown && isSaga:
 		return "stuck", "The saga waits for an operator."
 	case r.State == store.Unknown:

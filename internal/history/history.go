@@ -71,6 +71,23 @@ func Of(r *store.Record) []Entry {
 	return entries
 }
 
+// DoubtSince is the time since which a call is in doubt, as far back as the record keeps it:
+// a reconciler that did not decide does not change it. Zero: the call is not in doubt.
+func DoubtSince(r *store.Record) time.Time {
+	if r.State != store.Unknown {
+		return time.Time{}
+	}
+	since, holder := r.Updated, r.Holder
+	for i := len(r.FormerOwners) - 1; i >= 0 && strings.HasSuffix(holder, lapsed.ReconcilerSuffix); i-- {
+		o := &r.FormerOwners[i]
+		if o.State == store.Unknown {
+			since = o.Ended
+		}
+		holder = o.Holder
+	}
+	return since
+}
+
 // entryOf is the entry of o, which followed before. after is what its attempts are
 // counted from.
 func entryOf(before, o *store.FormerOwner, after string) Entry {

@@ -12,6 +12,30 @@ import (
 
 var noon = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 
+// A reconciler that did not decide does not change since when a call is in doubt.
+func TestDoubtSince_Reconciled_IsTheFirstDoubt(t *testing.T) {
+	now := noon.Add(time.Hour)
+	past := func(holder string, state store.State, minute int) store.FormerOwner {
+		return store.FormerOwner{Holder: holder, State: state, Next: store.Processing, Ended: noon.Add(time.Duration(minute) * time.Minute)}
+	}
+	type owners = []store.FormerOwner
+	for name, c := range map[string]struct {
+		record store.Record
+		want   time.Time
+	}{
+		"not in doubt":              {store.Record{State: store.Released}, time.Time{}},
+		"in doubt once":             {store.Record{State: store.Unknown, Holder: "a"}, now},
+		"after an expired lease":    {store.Record{State: store.Unknown, Holder: "b", FormerOwners: owners{past("a", store.Processing, 1)}}, now},
+		"reconciled twice":          {store.Record{State: store.Unknown, Holder: "b reconciling", FormerOwners: owners{past("a", store.Unknown, 1), past("b reconciling", store.Unknown, 2)}}, noon.Add(time.Minute)},
+		"in doubt again":            {store.Record{State: store.Unknown, Holder: "c", FormerOwners: owners{past("a", store.Unknown, 1), past("b reconciling", store.Released, 2)}}, now},
+		"the beginning is not kept": {store.Record{State: store.Unknown, Holder: "b reconciling", FormerOwners: owners{past("b reconciling", store.Unknown, 2)}}, noon.Add(2 * time.Minute)},
+	} {
+		if c.record.Updated = now; !history.DoubtSince(&c.record).Equal(c.want) {
+			t.Errorf("%s: %v, want %v", name, history.DoubtSince(&c.record), c.want)
+		}
+	}
+}
+
 func TestOf_EachOwner_InWords(t *testing.T) {
 	owner := func(holder string, state, next store.State) store.FormerOwner {
 		return store.FormerOwner{Holder: holder, Attempt: 2, State: state, Next: next, Ended: noon}

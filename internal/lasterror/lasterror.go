@@ -27,7 +27,10 @@ const (
 )
 
 const (
-	askService   = "look in the service, or in its log, whether the request took effect. Under park decide by semel inspect resolve; under retry the next repeat is sent again"
+	askService   = "look in the service, or in its log, whether the request took effect" + eachPolicy
+	eachPolicy   = ". Under park decide by semel inspect resolve; under retry the next repeat is sent again"
+	underPark    = ", and decide by semel inspect resolve"
+	underRetry   = "; the next repeat is sent again"
 	mendAndAgain = "mend the cause, and let the next call run by semel inspect reopen"
 )
 
@@ -78,8 +81,19 @@ func Text(code string, cause error) string {
 	return text
 }
 
-// Of explains the code of a record; false if it has none of the table.
+// Of explains the code of a record; false if it has none of the table. Its next step is for
+// the policy of the record alone.
 func Of(r *store.Record) (Meaning, bool) {
+	m, ok := of(r)
+	step := underRetry
+	if r.Policy == store.Park {
+		step = underPark
+	}
+	m.Next = strings.Replace(m.Next, eachPolicy, step, 1)
+	return m, ok
+}
+
+func of(r *store.Record) (Meaning, bool) {
 	if r.State == store.Failed {
 		return ByCode(failureCode(&r.Outcome))
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/semel-go/semel"
@@ -66,6 +67,21 @@ func TestOf_CodeInTextOrFailure_Found(t *testing.T) {
 	for _, text := range []string{"", "declined", "the bank said: no (upstream_lost)", "the lease of attempt 1 expired: host/1 died", "the handler answered 5020", "it says: the handler answered 502"} {
 		if m, ok := lasterror.Of(&store.Record{State: store.Released, LastError: text}); ok {
 			t.Errorf("%q: %+v", text, m)
+		}
+	}
+}
+
+// An operator reads only what the record's policy allows.
+func TestOf_NextStep_IsForThePolicyOfTheRecord(t *testing.T) {
+	for policy, want := range map[store.Policy][2]string{
+		store.Park:  {"took effect, and decide by semel inspect resolve", "retry"},
+		store.Retry: {"took effect; the next repeat is sent again", "resolve"},
+	} {
+		for _, text := range []string{"upstream_lost", "the service answered 502: x"} {
+			m, ok := lasterror.Of(&store.Record{Policy: policy, State: store.Unknown, LastError: text})
+			if !ok || !strings.Contains(m.Next, want[0]) || strings.Contains(m.Next, want[1]) || strings.Contains(m.Next, "Under ") {
+				t.Errorf("%v, %s: %s", policy, text, m.Next)
+			}
 		}
 	}
 }

@@ -146,7 +146,7 @@ func (f *KeyFile) read() error {
 			return fmt.Errorf("encrypted: %s:%d: %s", f.path, n, fmt.Sprintf(why, args...))
 		}
 		if len(fields) != 2 {
-			return bad("has %d words separated by spaces; it must have two: an ID and a key in base64", len(fields))
+			return bad("must be two words, an ID and a key in base64; words in the line: %d", len(fields))
 		}
 		id := string(fields[0])
 		key, err := base64.StdEncoding.DecodeString(string(fields[1]))

@@ -50,8 +50,8 @@ func TestReadKeyFile_Unfit_ErrorNamesLineAndNoKey(t *testing.T) {
 	for content, want := range map[string]string{
 		"":                                     "has no key",
 		"# only a comment\n":                   "has no key",
-		line("a") + secret + "\n":              "keys:2: has 1 words",
-		secret + " a b\n":                      "keys:1: has 3 words",
+		line("a") + secret + "\n":              "keys:2: must be two words, an ID and a key in base64; words in the line: 1",
+		secret + " a b\n":                      "keys:1: must be two words, an ID and a key in base64; words in the line: 3",
 		"a " + secret[:43] + "!\n":             "keys:1: the second word is not base64",
 		"\na " + secret[:24] + "\n":            "keys:2: the key has 18 bytes; it must have 32",
 		line("a") + line("b") + line("a"):      "keys:3: the ID is that of line 1",

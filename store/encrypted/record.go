@@ -72,7 +72,7 @@ func (c *Cipher) sealStep(ctx context.Context, p place, s *store.Step) (store.Ou
 func (c *Cipher) openStep(ctx context.Context, p place, s *store.Step) (store.Outcome, error) {
 	if s.Outcome.Codec != Codec {
 		if c.RequireEncrypted {
-			return store.Outcome{}, refused(p, "it is not encrypted, and RequireEncrypted is set; it was written without encryption, or somebody else has written it")
+			return store.Outcome{}, refused(p, "it is not encrypted, and RequireEncrypted (--require-encrypted) is set; it was written without encryption, or somebody else has written it")
 		}
 		return s.Outcome, nil
 	}
@@ -112,7 +112,7 @@ func (c *Cipher) openText(ctx context.Context, k store.Key, text string) string 
 	encoded, sealed := strings.CutPrefix(text, textPrefix)
 	switch {
 	case !sealed && text != "" && c.RequireEncrypted:
-		return "(the error is not shown: it is not encrypted, and RequireEncrypted is set)"
+		return "(the error is not shown: it is not encrypted, and RequireEncrypted (--require-encrypted) is set)"
 	case !sealed:
 		return text
 	}

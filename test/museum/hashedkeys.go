@@ -57,4 +57,14 @@ var hashedKeys = []Mutant{
 		Dir: "cmd/semel/internal/importer", Func: "(*Defaults).record", Package: "cmd/semel/internal/importer", Run: "TestRecord_HashKeys_KeyIsTheHashOfTheRow",
 		Old: "r.Key = r.Key.Hashed(d.HashKeys)", New: "",
 	},
+	{
+		Name: "hashed keys: a start with other options than the records have says nothing", Rule: "hashed",
+		Dir: program, Func: "WarnRecords", Package: program, Run: "TestWarnRecords_WrittenWithOtherOptions",
+		Old: "otherKeys || isHashed(r.Key) != hashed", New: "otherKeys",
+	},
+	{
+		Name: "hashed keys: the log shows the query of a request", Rule: "hashed",
+		Dir: "cmd/semel/internal/input", Func: "Path", Package: sidecar, Run: "TestLog_LinesAboutRequests",
+		Old: "u.EscapedPath()", New: "u.RequestURI()",
+	},
 }

@@ -39,6 +39,7 @@ const (
 	sidecar  = "cmd/semel/internal/proxy"
 	limits   = "cmd/semel/internal/limit"
 	hooks    = "cmd/semel/internal/hook"
+	program  = "cmd/semel/internal/program"
 
 	delivery   = "cmd/semel/semel-deliver/internal/deliver"
 	cloudEvent = "cmd/semel/semel-deliver/internal/event"

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/program"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/store"
@@ -202,7 +203,7 @@ func (r *copied) write(e *env) error {
 			return err
 		}
 		if s.Tombstones > 0 {
-			if _, err := fmt.Fprintf(e.stdout, "%d answers are too large for the new store; their duplicates are told that the work is done, without the body\n", s.Tombstones); err != nil {
+			if _, err := fmt.Fprintf(e.stdout, "%s too large for the new store; duplicates are told that the work is done, without the body\n", input.Count(s.Tombstones, "answer")); err != nil {
 				return err
 			}
 		}

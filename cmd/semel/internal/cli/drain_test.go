@@ -113,7 +113,7 @@ func TestProxy_DrainTimeOver_ExitFailed(t *testing.T) {
 	_ = postLater(t, p.Addr, "k")
 	<-g.in
 	p.signal(os.Interrupt.(syscall.Signal))
-	if code := p.exit(2 * time.Minute); code != 1 || !strings.Contains(p.Log(), "1 requests were still in flight after 100ms") {
+	if code := p.exit(2 * time.Minute); code != 1 || !strings.Contains(p.Log(), "1 request still in flight after 100ms given up") {
 		t.Errorf("exit code %d\n%s", code, p.Log())
 	}
 }

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,7 +29,7 @@ func TestProxy_EncryptionKeys_AnswersAreEncrypted(t *testing.T) {
 	if err != nil || first.status != 201 || first.body == "" {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	if err := os.WriteFile(keys, []byte(keyLine("new")+keyLine("old")), 0o600); err != nil {
+	if err := errors.Join(os.Chmod(keys, 0o644), os.WriteFile(keys, []byte(keyLine("new")+keyLine("old")), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	show := func(more ...string) string {
@@ -44,6 +45,9 @@ func TestProxy_EncryptionKeys_AnswersAreEncrypted(t *testing.T) {
 		t.Errorf("the replay is %+v, %v", again, err)
 	}
 	p.kill()
+	if log := p.Log(); !strings.Contains(log, "chmod 600 "+keys) {
+		t.Errorf("no warning that others can read the changed file: %s", log)
+	}
 	if files := read(t, path) + read(t, path+"-wal"); strings.Contains(files, first.body) || !strings.Contains(files, "semel/encrypted") {
 		t.Error("the answer is in the files in clear text")
 	}
@@ -58,7 +62,7 @@ func TestProxy_EncryptionKeys_AnswersAreEncrypted(t *testing.T) {
 		t.Errorf("without the old key: %+v", other)
 	}
 	list := command(t, "inspect", "list", "--store", "sqlite:"+path, "--encryption-keys", write(t, "keys", keyLine("new")))
-	if list.code != program.ExitFailed || !strings.Contains(list.stderr, " records are left out; without --encryption-keys they are listed") || strings.Count(list.stderr, `unknown key "old"`) != 1 {
+	if list.code != program.ExitFailed || !strings.Contains(list.stderr, " left out; without --encryption-keys the list shows records as they are stored") || strings.Count(list.stderr, `unknown key "old"`) != 1 {
 		t.Errorf("the list without the old key: %+v", list)
 	}
 	if r := command(t, "sweep", "--once", "--store", "sqlite:"+path, "--encryption-keys", keys); r.code != program.ExitOK {
@@ -70,6 +74,37 @@ func TestProxy_EncryptionKeys_AnswersAreEncrypted(t *testing.T) {
 		r := command(t, append(verb, wrong)...)
 		if r.code != program.ExitUsage || !strings.Contains(r.stderr, "--encryption-keys: "+wrong+":2: ") || strings.Contains(r.stderr, "secret-key") {
 			t.Errorf("%s with a wrong file: %+v", verb[0], r)
+		}
+	}
+}
+
+// A proxy warns at its start if records were written with another choice of hashing or
+// encryption, because duplicates of their requests are forgotten, or refused.
+func TestProxy_RecordsOfOtherOptions_WarnsAtTheStart(t *testing.T) {
+	t.Parallel()
+	l := newBank(t)
+	hash, keys := write(t, "hash-keys", strings.Repeat("a", 43)+"=\n"), write(t, "keys", keyLine("a"))
+	url := "sqlite:" + filepath.Join(t.TempDir(), "semel.db")
+	run := func(send bool, options ...string) string {
+		p := start(t, append([]string{"--listen", "127.0.0.1:0", "--upstream", l.URL, "--store", url, "--scope", "single"}, options...)...)
+		if send {
+			if r, err := post(t.Context(), wire(t), p.Addr, "/pay", "k", "{}"); err != nil || r.status != 201 {
+				t.Errorf("%+v, %v", r, err)
+			}
+		}
+		p.kill()
+		return p.Log()
+	}
+	both := []string{"--hash-keys-file", hash, "--encryption-keys", keys}
+	warnings := []string{"--hash-keys-file is not set", "--encryption-keys is not set"}
+	for name, log := range map[string]string{"an empty store": run(true, both...), "the same options": run(false, both...)} {
+		if strings.Contains(log, "the store has records") {
+			t.Errorf("%s: %s", name, log)
+		}
+	}
+	for _, want := range warnings {
+		if log := run(false); strings.Count(log, want) != 1 {
+			t.Errorf("no %q in %s", want, log)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/cmd/semel/internal/audit"
 	"github.com/semel-go/semel/cmd/semel/internal/config"
+	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/erase"
 	"github.com/semel-go/semel/store"
@@ -210,12 +211,14 @@ func (c *eraseCmd) erase(ctx context.Context, e *env, h storeurl.Handle, u *stor
 	if err == nil && !found.Nothing() && len(keys) == 1 {
 		_, _ = fmt.Fprintln(e.stderr, "semel erase: records that are stored as hashes were not looked for; if the processes of this store have --hash-keys-file, give it here, too")
 	}
-	counts.Remains = u.Remains(counts.Rewritten)
+	if c.Yes || counts.Erased > 0 { // a count of no records leaves no bytes to tell of
+		counts.Remains = u.Remains(counts.Rewritten)
+	}
 	if err := p.end(&counts); err != nil {
 		return counts, err
 	}
 	if err == nil && c.Yes && found.Left > 0 {
-		err = fmt.Errorf("%w: %d records are left; do what is said above, and erase again", audit.ErrPartly, found.Left)
+		err = fmt.Errorf("%w: %s left; do what is said above, and erase again", audit.ErrPartly, input.Count(found.Left, "record"))
 	}
 	return counts, err
 }
@@ -255,7 +258,7 @@ func (p *erasePrinter) item(_ context.Context, i erase.Item) {
 	e := p.env
 	if p.seen++; time.Since(p.said) > progressInterval {
 		p.said = time.Now()
-		_, _ = fmt.Fprintf(e.stderr, "semel erase: %d records after %v\n", p.seen, time.Since(p.began).Round(time.Second))
+		_, _ = fmt.Fprintf(e.stderr, "semel erase: %s after %v\n", input.Count(p.seen, "record"), time.Since(p.began).Round(time.Second))
 	}
 	if i.Result == erase.Erased {
 		return
@@ -285,7 +288,7 @@ func (p *erasePrinter) end(c *erasedCounts) error {
 	if p.passes > 1 {
 		kinds = fmt.Sprintf(" (%d stored as given, %d as hashes)", c.Erased-c.ErasedByHash, c.ErasedByHash)
 	}
-	_, err := fmt.Fprintf(e.stdout, "%s %d records%s; left: %d running, %d in doubt, %d unfinished, %d failed\n", verb, c.Erased, kinds, c.Running, c.InDoubt, c.Unfinished, c.Failed)
+	_, err := fmt.Fprintf(e.stdout, "%s %s%s; left: %d running, %d in doubt, %d unfinished, %d failed\n", verb, input.Count(c.Erased, "record"), kinds, c.Running, c.InDoubt, c.Unfinished, c.Failed)
 	for _, place := range c.Remains {
 		if err == nil {
 			_, err = fmt.Fprintf(e.stdout, "bytes can stay in %s\n", place)

@@ -87,7 +87,7 @@ func TestErase_HashOfTenantGiven_ErasesItsRecords(t *testing.T) {
 		if with {
 			args = append(args, "--hash-keys-file", file)
 		}
-		if r := command(t, args...); r.code != program.ExitOK || !strings.Contains(r.stdout, "erased 1 records") || left(t, st) != 5 {
+		if r := command(t, args...); r.code != program.ExitOK || !strings.Contains(r.stdout, "erased 1 record") || left(t, st) != 5 {
 			t.Errorf("%s: %+v; %d records", name, r, left(t, st))
 		}
 		if want := fmt.Sprintf(`"tenant_sha256":"%x"`, sha256.Sum256([]byte(hashed))); strings.Count(read(t, path), want) != 2 {

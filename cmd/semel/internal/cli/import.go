@@ -85,6 +85,9 @@ func (c *importCmd) Run(ctx context.Context, e *env) (err error) {
 		},
 		Progress: importProgress(e),
 	})
+	if err != nil && stats.Read == 0 { // the counts would say nothing
+		return err
+	}
 	return errors.Join(err, c.write(e, &stats, absent), importLeft(&stats))
 }
 
@@ -109,7 +112,7 @@ func (c *importCmd) source() (importer.Source, func() error, error) {
 		}
 		source, err := importer.SQL(c.From, c.Query, rename)
 		if err != nil {
-			return nil, nil, wrong("--from", "", "cannot be read: "+err.Error())
+			return nil, nil, wrong("--from", "", input.Unreadable(err, ""))
 		}
 		return source, nothing, nil
 	case "redis", "rediss":
@@ -190,5 +193,5 @@ func importLeft(s *importer.Stats) error {
 	if s.Bad+s.Different == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d rows were not imported: %d bad, %d whose record has another answer", s.Bad+s.Different, s.Bad, s.Different)
+	return fmt.Errorf("%s not imported: %d bad, %d whose record has another answer", input.Count(s.Bad+s.Different, "row"), s.Bad, s.Different)
 }

@@ -130,17 +130,29 @@ func contents(t *testing.T, to string) string {
 	return fmt.Sprint("absent: ", errors.Is(err, store.ErrNoSchema))
 }
 
+// An import that could not begin has no counts to show.
+func TestImport_QueryFails_ShowsNoCounts(t *testing.T) {
+	t.Parallel()
+	to := "sqlite:" + filepath.Join(t.TempDir(), "new.db")
+	for _, more := range [][]string{{"--dry-run"}, {"--dry-run", "--json"}, nil} {
+		r := command(t, append([]string{"import", "--from", homeGrown(t, `('ann', 'k1', 201, 'a')`), "--query", "SELECT x FROM nothing", "--to", to}, more...)...)
+		if r.code != program.ExitFailed || r.stdout != "" || !strings.Contains(r.stderr, "nothing") {
+			t.Errorf("%v: %+v", more, r)
+		}
+	}
+}
+
 func TestImport_WrongOptions_ExitCode2(t *testing.T) {
 	t.Parallel()
 	from := homeGrown(t, `('ann', 'k1', 201, 'a')`)
 	for want, args := range map[string][]string{
-		"--query: is required for a database":   {"--from", from},
-		"--match: and --name are required":      {"--from", "redis://127.0.0.1:1/0"},
-		"--name: \"idem\": has no {key}":        {"--from", "redis://127.0.0.1:1/0", "--match", "*", "--name", "idem"},
-		"--field: \"x=y\": write COLUMN=NAME":   {"--from", from, "--query", "x", "--field", "x=y"},
-		"--from: \"mysql\": choose sqlite:PATH": {"--from", "mysql:x"},
-		"--status: \"42\"":                      {"--from", from, "--query", "x", "--status", "42"},
-		"--from: cannot be read":                {"--from", from + ".missing", "--query", "x"},
+		"--query: is required for a database":                           {"--from", from},
+		"--match: and --name are required":                              {"--from", "redis://127.0.0.1:1/0"},
+		"--name: \"idem\": has no {key}":                                {"--from", "redis://127.0.0.1:1/0", "--match", "*", "--name", "idem"},
+		"--field: \"x=y\": write COLUMN=NAME":                           {"--from", from, "--query", "x", "--field", "x=y"},
+		"--from: \"mysql\": choose sqlite:PATH":                         {"--from", "mysql:x"},
+		"--status: \"42\"":                                              {"--from", from, "--query", "x", "--status", "42"},
+		"--from: there is no such file; see what is there with: ls -l ": {"--from", from + ".missing", "--query", "x"},
 	} {
 		if r := command(t, append([]string{"import"}, args...)...); r.code != 2 || !strings.Contains(r.stderr, want) {
 			t.Errorf("%v: %+v, want %q", args, r, want)

@@ -243,15 +243,15 @@ func TestInspectResolve_IncompleteVerdict_UsageError(t *testing.T) {
 	t.Parallel()
 	base := []string{"inspect", "resolve", "k", "--fence", "1", "--reason", "r"}
 	for want, args := range map[string][]string{
-		"--status: ":                            {"--verdict", "happened"},
-		`--verdict: "failed": has no answer`:    {"--verdict", "failed", "--status", "200"},
-		`--header: "Set-Cookie: a=b": write`:    {"--verdict", "happened", "--status", "200", "--header", "Set-Cookie: a=b"},
-		`--header: "nonsense": write`:           {"--verdict", "happened", "--status", "200", "--header", "nonsense"},
-		`--body-file: "none": cannot be read`:   {"--verdict", "happened", "--status", "200", "--body-file", "none"},
-		`--retention: "0s": must be from 1s to`: {"--verdict", "failed", "--retention", "0s"},
-		`--codec: "json": is for a call`:        {"--verdict", "happened", "--status", "200", "--codec", "json"},
-		`--body-file: is not JSON`:              {"--verdict", "happened", "--codec", "json"},
-		`--reason: must not be empty`:           {"--verdict", "failed", "--reason", " "},
+		"--status: ":                         {"--verdict", "happened"},
+		`--verdict: "failed": has no answer`: {"--verdict", "failed", "--status", "200"},
+		`--header: "Set-Cookie: a=b": write`: {"--verdict", "happened", "--status", "200", "--header", "Set-Cookie: a=b"},
+		`--header: "nonsense": write`:        {"--verdict", "happened", "--status", "200", "--header", "nonsense"},
+		`--body-file: "none": there is no such file; see what is there with: ls -l .`: {"--verdict", "happened", "--status", "200", "--body-file", "none"},
+		`--retention: "0s": must be from 1s to`:                                       {"--verdict", "failed", "--retention", "0s"},
+		`--codec: "json": is for a call`:                                              {"--verdict", "happened", "--status", "200", "--codec", "json"},
+		`--body-file: is not JSON`:                                                    {"--verdict", "happened", "--codec", "json"},
+		`--reason: must not be empty`:                                                 {"--verdict", "failed", "--reason", " "},
 	} {
 		if r := command(t, append(base, args...)...); r.code != program.ExitUsage || !strings.Contains(r.stderr, want) {
 			t.Errorf("%q: %+v, want %s", args, r, want)

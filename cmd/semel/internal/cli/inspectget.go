@@ -68,7 +68,9 @@ func (c *inspectGetCmd) show(ctx context.Context, e *env) error {
 		for i := range v.Steps {
 			v.Steps[i].Result.keyMissing = c.keyMissing
 		}
-		v.next = c.nextStep(&f.Record, steps)
+		if v.next = c.nextStep(&f.Record, steps); v.Lapsed {
+			v.next = c.sweepStep()
+		}
 		if e.json {
 			return json.NewEncoder(e.stdout).Encode(v)
 		}
@@ -90,7 +92,13 @@ func look(ctx context.Context, h store.Store, k store.Key) (store.Found, error) 
 		if k.Tenant != "" {
 			whose = fmt.Sprintf("of tenant %q", k.Tenant)
 		}
-		return f, noRecordError(fmt.Sprintf("there is no record of operation %q, %s, with this key; try semel inspect list, or --hash-keys-file if the store has hashes of keys", k.Operation, whose))
+		of := k
+		if of.Operation += lapsed.SagaSuffix; !lapsed.IsSaga(k) {
+			if _, err := h.Get(ctx, of); err == nil {
+				return f, noRecordError(fmt.Sprintf("there is no record of operation %q with this key, but a saga has it: give --operation '%s'", k.Operation, of.Operation))
+			}
+		}
+		return f, noRecordError(fmt.Sprintf("there is no record of operation %q, %s, with this key; try semel inspect list, --operation 'NAME%s' for a saga, or --hash-keys-file if the store has hashes of keys", k.Operation, whose, lapsed.SagaSuffix))
 	}
 	return f, err
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/cmd/semel/internal/config"
+	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/encrypted"
@@ -103,7 +104,7 @@ func (c *inspectListCmd) list(ctx context.Context, e *env, l store.Lister, show 
 	n, withoutKey := 0, 0
 	defer func() {
 		if keyMissing != nil {
-			err = errors.Join(err, fmt.Errorf("%d records are left out; without --encryption-keys they are listed as they are stored: %w", withoutKey, keyMissing))
+			err = errors.Join(err, fmt.Errorf("%s left out; without --encryption-keys the list shows records as they are stored: %w", input.Count(withoutKey, "record"), keyMissing))
 		}
 	}()
 	filter := store.Filter{Operation: string(c.Operation), Tenant: string(c.Tenant), States: c.State, Idle: time.Duration(c.Idle), Limit: c.Limit + 1}
@@ -133,13 +134,17 @@ func (c *inspectListCmd) list(ctx context.Context, e *env, l store.Lister, show 
 	return errors.Join(errs...)
 }
 
-// hint says where calls in doubt may be that are not parked. To look for them would read
-// every record.
+// hint says under which other name the tenant's records may be stored, and where calls in
+// doubt may be that are not parked. To look for them would read every record.
 func (c *inspectListCmd) hint() string {
-	if !slices.Contains(c.State, store.Unknown) || slices.Contains(c.State, store.Processing) {
-		return ""
+	hint := ""
+	if c.Tenant != "" && c.HashKeysFile == "" && !isHash(string(c.Tenant), hashedDigits) {
+		hint = "; give --hash-keys-file if the store has hashes of tenants"
 	}
-	return ". The call of a process that has died stays processing until a duplicate or a sweep comes after its lease; to sweep now: semel sweep --once" + c.flags()
+	if !slices.Contains(c.State, store.Unknown) || slices.Contains(c.State, store.Processing) {
+		return hint
+	}
+	return hint + ". The call of a process that has died stays processing until a duplicate or a sweep comes after its lease; to sweep now: semel sweep --once" + c.flags()
 }
 
 // more warns that the list is cut.

@@ -49,6 +49,69 @@ func TestInspectList_NothingParked_HintsAtSweep(t *testing.T) {
 	}
 }
 
+// A list that finds nothing says under which other name the records can be stored.
+func TestInspectList_TenantNotFound_HintsAtHashKeysFile(t *testing.T) {
+	t.Parallel()
+	file, secret := hashKeys(t, "a")
+	url, _ := seedWith(t, secret)
+	for _, c := range []struct {
+		args  []string
+		hints bool
+	}{
+		{[]string{"--tenant", "ann"}, true},
+		{[]string{"--tenant", "bob", "--state", "parked"}, true},
+		{[]string{"--tenant", "bob", "--hash-keys-file", file}, false},
+		{[]string{"--tenant", strings.Repeat("0", 64)}, false},
+		{[]string{"--operation", "none"}, false},
+	} {
+		r := command(t, append([]string{"inspect", "list", "--store", url}, c.args...)...)
+		if r.code != program.ExitOK || r.stdout != "" || strings.Contains(r.stderr, "; give --hash-keys-file") != c.hints {
+			t.Errorf("%v: %+v", c.args, r)
+		}
+	}
+}
+
+// A call whose process is gone, and one in doubt, say since when and what is next.
+func TestInspectGet_LapsedOrInDoubt_SaysWhatIsNext(t *testing.T) {
+	t.Parallel()
+	url, st := seed(t)
+	p := store.Proposal{Key: store.Key{Operation: "http", Tenant: "ann", Value: "gone"}, State: store.Processing, Owner: store.Owner{1}, Attempt: 1, Lease: time.Microsecond}
+	if _, err := st.Claim(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	f, err := st.Get(t.Context(), store.Key{Operation: "http", Tenant: "ann", Value: "parked"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{
+		"gone":   "semel sweep --once --store " + url,
+		"parked": "in doubt since:  " + f.Record.Updated.Format(time.RFC3339Nano),
+	} {
+		if r := command(t, "inspect", "get", key, "--tenant", "ann", "--store", url); r.code != program.ExitOK || !strings.Contains(r.stdout, want) {
+			t.Errorf("%s: no %q in %+v", key, want, r)
+		}
+	}
+	if r := command(t, "inspect", "get", "done", "--tenant", "ann", "--store", url); strings.Contains(r.stdout, "in doubt since") || strings.Contains(r.stdout, "next step") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A key of a saga that is searched for under the name of the saga, or under none.
+func TestInspectGet_KeyOfSaga_NamesItsOperation(t *testing.T) {
+	t.Parallel()
+	url, st := seed(t)
+	p := store.Proposal{Key: store.Key{Operation: "order##saga", Tenant: "ann", Value: "s"}, State: store.Processing, Owner: store.Owner{1}, Attempt: 1, Lease: time.Hour}
+	if _, err := st.Claim(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	for operation, want := range map[string]string{"order": "give --operation 'order##saga'", "http": "--operation 'NAME##saga' for a saga"} {
+		r := command(t, "inspect", "get", "s", "--tenant", "ann", "--operation", operation, "--store", url)
+		if r.code != program.ExitFailed || !strings.Contains(r.stderr, want) {
+			t.Errorf("%s: %+v", operation, r)
+		}
+	}
+}
+
 // A code is shown in words, with what to do about it.
 func TestInspect_CodeOfLastError_ShownInWords(t *testing.T) {
 	t.Parallel()

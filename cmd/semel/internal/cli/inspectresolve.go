@@ -17,6 +17,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/cmd/semel/internal/audit"
 	"github.com/semel-go/semel/cmd/semel/internal/config"
+	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/internal/history"
 	"github.com/semel-go/semel/store"
@@ -27,7 +28,7 @@ type inspectResolveCmd struct {
 	keyFlags
 	Fence     uint64          `name:"fence" required:"" placeholder:"N" help:"The fence that semel inspect get has shown. If the record has changed since, the verdict is refused."`
 	Verdict   string          `name:"verdict" required:"" enum:"happened,did-not-happen,failed" placeholder:"VERDICT" help:"happened (duplicates get the answer given here), did-not-happen (the next request runs) or failed (duplicates get a failure, for good)."`
-	Reason    string          `name:"reason" required:"" placeholder:"TEXT" help:"The reason, which is written to the log."`
+	Reason    string          `name:"reason" required:"" placeholder:"TEXT" help:"The reason. The log and the record keep it."`
 	Status    int             `name:"status" placeholder:"CODE" help:"For happened: the status of the answer that the request would have got, such as 201. The status of your own lookup is another one. A completed record shows one: semel inspect get KEY --show-body."`
 	Header    []string        `name:"header" sep:"none" placeholder:"NAME: VALUE" help:"For happened: a header of the answer. Can be repeated."`
 	BodyFile  string          `name:"body-file" placeholder:"FILE" help:"For happened: the body of the answer, or the encoded result; - is standard input. None: an empty body."`
@@ -186,7 +187,7 @@ func (c *inspectResolveCmd) body(e *env) ([]byte, error) {
 	if c.BodyFile != "-" {
 		f, err := os.Open(c.BodyFile)
 		if err != nil {
-			return nil, wrong("--body-file", c.BodyFile, "cannot be read: "+err.Error())
+			return nil, wrong("--body-file", c.BodyFile, input.Unreadable(err, ""))
 		}
 		defer func() { _ = f.Close() }() // nothing was written
 		from = f

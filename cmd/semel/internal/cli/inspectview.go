@@ -42,6 +42,7 @@ type view struct {
 	Holder    string       `json:"holder"`
 	Created   time.Time    `json:"created"`
 	Updated   time.Time    `json:"updated"`
+	Doubt     time.Time    `json:"in_doubt_since,omitzero"`
 	Until     time.Time    `json:"until,omitzero"`
 	Completed time.Time    `json:"completed,omitzero"`
 	Expires   time.Time    `json:"expires,omitzero"`
@@ -78,7 +79,7 @@ func viewOf(f *store.Found, showBody bool) view {
 	r := &f.Record
 	v := view{
 		Operation: r.Key.Operation, Tenant: r.Key.Tenant, Key: r.Key.Value, State: r.State, Lapsed: r.Lapsed(f.Now), Expired: r.Expired(f.Now),
-		OnDoubt: r.Policy, Fence: r.Fence, Attempts: r.Attempt, Holder: r.Holder, Created: r.Created, Updated: r.Updated, Until: r.Until,
+		OnDoubt: r.Policy, Fence: r.Fence, Attempts: r.Attempt, Holder: r.Holder, Created: r.Created, Updated: r.Updated, Doubt: history.DoubtSince(r), Until: r.Until,
 		Completed: r.Completed, Expires: r.Expires, LastError: r.LastError, shownError: lasterror.Shown(r),
 	}
 	if m, ok := lasterror.Of(r); ok {
@@ -148,6 +149,7 @@ func (v *view) print(w io.Writer) error {
 	line("holder", v.Holder)
 	at("created", v.Created)
 	at("updated", v.Updated)
+	at("in doubt since", v.Doubt)
 	at("until", v.Until)
 	at("completed", v.Completed)
 	at("expires", v.Expires)
@@ -237,6 +239,11 @@ func clean(s string) string {
 // isHTTP reports whether package semelhttp hashed the request of a record, so that its
 // answer has a status.
 func isHTTP(r *store.Record) bool { return strings.HasPrefix(r.Fingerprint.Alg, "semelhttp/") }
+
+// sweepStep says what an operator can do about a call whose process is gone.
+func (c *storeFlag) sweepStep() []string {
+	return []string{"its lease has ended; the next repeat or a sweep acts on it. To sweep now:", "semel sweep --once" + c.flags()}
+}
 
 // nextStep says what an operator can do about a call in doubt or a stuck saga, with commands
 // that can be pasted into a shell. Empty for any other record.

@@ -77,7 +77,7 @@ func TestOutboxList_EachState_ShowsItsMessages(t *testing.T) {
 			t.Errorf("%q: %+v, %v", state, r, err)
 		}
 		r = command(t, args...)
-		if r.code != program.ExitOK || !strings.Contains(r.stdout, want) || strings.Contains(r.stdout, "\x1b") || !strings.Contains(r.stderr, "1 waiting, 1 held, 1 quarantined; 1 order keys are stopped") {
+		if r.code != program.ExitOK || !strings.Contains(r.stdout, want) || strings.Contains(r.stdout, "\x1b") || !strings.Contains(r.stderr, "1 waiting, 1 held, 1 quarantined; stopped order keys: 1; the oldest message") {
 			t.Errorf("%q: %+v", state, r)
 		}
 	}
@@ -94,7 +94,7 @@ func TestOutboxStats_CountsMessages(t *testing.T) {
 	if want := (statsView{Waiting: 1, Held: 1, Quarantined: 1, StoppedKeys: 1}); v != want {
 		t.Errorf("%+v, want %+v", v, want)
 	}
-	if r = command(t, "outbox", "stats", "--store", url); r.code != program.ExitOK || !strings.HasPrefix(r.stdout, "1 waiting, 1 held, 1 quarantined; 1 order keys are stopped") {
+	if r = command(t, "outbox", "stats", "--store", url); r.code != program.ExitOK || !strings.HasPrefix(r.stdout, "1 waiting, 1 held, 1 quarantined; stopped order keys: 1; the oldest message") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/semel-go/semel/cmd/semel/internal/input"
-	"github.com/semel-go/semel/cmd/semel/internal/program"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore"
@@ -165,7 +164,7 @@ func (c *doctorCmd) modes(u storeurl.URL) error {
 	}
 	var errs []error
 	for _, path := range paths {
-		errs = append(errs, program.CheckMode(path))
+		errs = append(errs, input.CheckMode(path))
 	}
 	return errors.Join(errs...)
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"path/filepath"
 
+	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/program"
 	"github.com/semel-go/semel/cmd/semel/internal/proxy"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
@@ -126,9 +127,5 @@ func (p *plan) warn(e *env) {
 	if !p.rule.Shared() && !p.rule.NeedsKeys() && c.Gateways == nil && c.Listener.CA == "" && !program.IsLocal(c.Listen) {
 		log.Warn("every peer that reaches this address can name its tenant. Set trusted-gateways, or tls-client-ca, or listen on 127.0.0.1", "listen", c.Listen, "scope", c.Scope)
 	}
-	for _, path := range []string{c.SecretFile, c.EncryptionKeys, c.HashKeysFile, c.Listener.Key, c.Connections.Upstream.Key, c.Hooks.Key} {
-		if err := program.CheckMode(path); err != nil {
-			log.Warn("a file with secrets is readable for others", "error", err)
-		}
-	}
+	input.WarnMode(log, c.SecretFile, c.EncryptionKeys, c.HashKeysFile, c.Listener.Key, c.Connections.Upstream.Key, c.Hooks.Key)
 }

@@ -80,6 +80,9 @@ func TestSagaStats_StuckAndDue_Counted(t *testing.T) {
 			if r := command(t, "saga", "stats", "no\"body", "--store", url, "--prometheus"); !strings.Contains(r.stdout, `semel_saga_stuck{saga="no\"body"} 0`) {
 				t.Errorf("%+v", r)
 			}
+			if r := command(t, "saga", "stats", "nobody", "--store", url); r.stdout != "0 stuck, 0 due\n" {
+				t.Errorf("%+v", r)
+			}
 		})
 	}
 }

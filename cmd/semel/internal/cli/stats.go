@@ -55,8 +55,11 @@ func (c *outboxStatsCmd) Run(ctx context.Context, e *env) error {
 
 // printStats writes a count in one line.
 func printStats(w io.Writer, s *outbox.Stats) error {
-	_, err := fmt.Fprintf(w, "%d waiting, %d held, %d quarantined; %d order keys are stopped; the oldest message that waits or is held is %v old\n",
-		s.Waiting, s.Held, s.Quarantined, s.StoppedKeys, s.OldestAge.Truncate(time.Second))
+	oldest := ""
+	if s.Waiting+s.Held > 0 {
+		oldest = fmt.Sprintf("; the oldest message that waits or is held is %v old", s.OldestAge.Truncate(time.Second))
+	}
+	_, err := fmt.Fprintf(w, "%d waiting, %d held, %d quarantined; stopped order keys: %d%s\n", s.Waiting, s.Held, s.Quarantined, s.StoppedKeys, oldest)
 	return err
 }
 
@@ -100,7 +103,11 @@ func (c *sagaStatsCmd) Run(ctx context.Context, e *env) error {
 		case c.Prometheus:
 			return printSagaGauges(e.stdout, string(c.Name), &s)
 		}
-		_, err = fmt.Fprintf(e.stdout, "%d stuck, %d due; the first has been due for %v\n", s.Stuck, s.Due, s.OldestDue.Truncate(time.Second))
+		since := ""
+		if s.Due > 0 {
+			since = fmt.Sprintf("; the first has been due for %v", s.OldestDue.Truncate(time.Second))
+		}
+		_, err = fmt.Fprintf(e.stdout, "%d stuck, %d due%s\n", s.Stuck, s.Due, since)
 		return err
 	})
 }

@@ -134,11 +134,17 @@ func TestProxy_MutualTLS_EverywhereAndReloaded(t *testing.T) {
 			t.Fatalf("%d: %d, %q, %v\n%s", i, serial, body, err, p.Log())
 		}
 	}
+	if err := os.Chmod(file("key"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	a.issue(11, file("cert"), file("key"))
 	eventuallyOK(t, func() bool {
 		serial, _, _, err := send(own)
 		return err == nil && serial == 11
 	})
+	if log := p.Log(); strings.Count(log, "chmod 600 "+file("key")) != 1 {
+		t.Errorf("no warning, or several, that others can read the new key: %s", log)
+	}
 }
 
 func TestProxy_UnixSocket_ServedAndStaleOneReplaced(t *testing.T) {

@@ -58,7 +58,7 @@ func TestVerify_SQLite_PassesAndLeavesNothing(t *testing.T) {
 func TestVerify_Memory_PassesWithWarning(t *testing.T) {
 	t.Parallel()
 	r := command(t, "verify", "--store", "memory:", "--keys", "10", "--only", "settings,claim-race,process-race")
-	for _, want := range []string{"memory:, 1 connections", "ok         claim-race", "skipped    process-race", "warning: the records are in memory", "0 broke a promise, 1 warning"} {
+	for _, want := range []string{"memory:, 1 connection", "ok         claim-race", "skipped    process-race", "warning: the records are in memory", "0 broke a promise, 1 warning"} {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("no %q in\n%s", want, r.stdout)
 		}

@@ -98,6 +98,15 @@ func (c *Config) Parks() bool {
 	return c.Rest.OnDoubt == store.Park
 }
 
+// Operations returns the operations of all routes.
+func (c *Config) Operations() []string {
+	all := []string{c.Rest.Operation}
+	for i := range c.Rules {
+		all = append(all, c.Rules[i].Operation)
+	}
+	return all
+}
+
 // Retention returns the longest retention of all routes.
 func (c *Config) Retention() time.Duration {
 	d := c.Rest.Retention

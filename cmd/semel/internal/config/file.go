@@ -30,24 +30,17 @@ type Source struct {
 func ReadFile(path string) (*Source, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, &input.Error{Field: "--config", Value: path, Want: "cannot be read: " + cause(err)}
+		return nil, &input.Error{Field: "--config", Value: path, Want: input.Unreadable(err, "")}
 	}
 	defer func() { _ = f.Close() }() // nothing was written
 	doc, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return nil, &input.Error{Field: "--config", Value: path, Want: "cannot be read: " + cause(err)}
+		return nil, &input.Error{Field: "--config", Value: path, Want: input.Unreadable(err, "")}
 	}
 	if len(doc) > maxFile {
 		return nil, &input.Error{Field: "--config", Value: path, Want: fmt.Sprintf("has more than %d bytes, which is the most", maxFile)}
 	}
 	return Parse(path, doc)
-}
-
-func cause(err error) string {
-	if p, ok := errors.AsType[*os.PathError](err); ok {
-		err = p.Err
-	}
-	return err.Error()
 }
 
 // Parse parses a document; name is for messages.

@@ -49,6 +49,14 @@ func Lines(err error) []string {
 	return []string{strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")}
 }
 
+// Count is a number with a noun, to which it adds an s unless the number is 1.
+func Count[N int | int64 | uint64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
 // isJoin tells errors.Join from errors that wrap several and say more.
 func isJoin(err error, parts []error) bool {
 	texts := make([]string, len(parts))

@@ -3,8 +3,11 @@ package input_test
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/semel-go/semel/cmd/semel/internal/input"
@@ -47,5 +50,29 @@ func TestLines_JoinedErrors_OneLineEach(t *testing.T) {
 	}
 	if got := input.Lines(nil); got != nil {
 		t.Errorf("nil has the lines %q", got)
+	}
+}
+
+func TestCount_One_HasNoPlural(t *testing.T) {
+	if got := input.Count(0, "row") + ", " + input.Count(int64(1), "row") + ", " + input.Count(uint64(2), "row"); got != "0 rows, 1 row, 2 rows" {
+		t.Error(got)
+	}
+}
+
+func TestUnreadable_MissingOrForbidden_NamesCommand(t *testing.T) {
+	_, missing := os.Open("/none/file")
+	forbidden := fmt.Errorf("certificate: %w", &fs.PathError{Op: "open", Path: "/etc/file", Err: fs.ErrPermission})
+	for want, got := range map[string]string{
+		"there is no such file; see what is there with: ls -l /none":                          input.Unreadable(missing, ""),
+		"there is no such file; make it with: touch /none/file":                               input.Unreadable(missing, "touch /none/file"),
+		"must not be read by this user; see who may read it with: ls -l /etc/file":            input.Unreadable(forbidden, "touch /etc/file"),
+		"cannot be read: is a directory":                                                      input.Unreadable(&fs.PathError{Op: "read", Path: "/", Err: syscall.EISDIR}, "x"),
+		"cannot be read: no":                                                                  input.Unreadable(errors.New("no"), "x"),
+		"/etc/file: must not be read by this user; see who may read it with: ls -l /etc/file": input.UnreadableFile(forbidden).Error(),
+		"no pair": input.UnreadableFile(errors.New("no pair")).Error(),
+	} {
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
 	}
 }

@@ -19,6 +19,17 @@ func Masked(u *url.URL) string {
 	return shown.Redacted()
 }
 
+// Path is the path of a URL for logs and records: without the query, which can contain
+// secrets, and at most 120 bytes and a sign that the rest is missing.
+func Path(u *url.URL) string {
+	const most = 120
+	path := u.EscapedPath()
+	if len(path) > most {
+		return path[:most] + "…"
+	}
+	return path
+}
+
 // WithoutURL returns an error of an HTTP client without the URL, which the package
 // net/url puts into its text.
 func WithoutURL(err error) error {

@@ -4,11 +4,15 @@ import (
 	"context"
 	"net/http"
 	"sync/atomic"
+
+	"github.com/semel-go/semel"
 )
 
 // Visit is one request in flight. Begin makes it. A nil Visit has no limits.
 type Visit struct {
 	Request *http.Request // for people; the package does not use it
+	// Event is the last event of the request's call that has an error, for people, too.
+	Event atomic.Pointer[semel.Event]
 
 	limiter *Limiter
 	count   *atomic.Int64

@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"golang.org/x/crypto/bcrypt"
+
+	"github.com/semel-go/semel/cmd/semel/internal/input"
 )
 
 // Login is one way to log in. The zero Login lets everybody on this machine in, without a
@@ -31,7 +33,7 @@ func ByHeader(name string) *Login { return &Login{header: name} }
 func ByPassword(path string) (*Login, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, errors.New(input.Unreadable(err, fmt.Sprintf("(umask 077; htpasswd -cB %s USER)", path)))
 	}
 	defer func() { _ = f.Close() }() // nothing was written
 	l := &Login{users: map[string][]byte{}}

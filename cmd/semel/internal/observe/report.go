@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/semel-go/semel/cmd/semel/internal/input"
 )
 
 // Report says what the proxy would have done since it started.
@@ -68,7 +70,7 @@ var doubtLines = []struct {
 // WriteText writes the report as a table for people.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "What semel proxy would have done with %d requests in %v\n", r.Requests, time.Duration(r.Seconds*float64(time.Second)).Round(time.Second))
+	fmt.Fprintf(&b, "What semel proxy would have done with %s in %v\n", input.Count(r.Requests, "request"), time.Duration(r.Seconds*float64(time.Second)).Round(time.Second))
 	for _, rule := range r.Rules {
 		rule.write(&b)
 	}

@@ -1,10 +1,7 @@
 package program
 
 import (
-	"fmt"
 	"net"
-	"os"
-	"runtime"
 	"runtime/debug"
 	"strings"
 )
@@ -28,20 +25,6 @@ func IsLocal(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	ip := net.ParseIP(host)
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
-}
-
-// CheckMode returns an error if users other than the owner can read a file, with the
-// command that mends it. Empty: no file.
-func CheckMode(path string) error {
-	if path == "" || runtime.GOOS == "windows" {
-		return nil
-	}
-	// The reader of the file reports that it is not there.
-	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o044 != 0 {
-		mode := info.Mode().Perm()
-		return fmt.Errorf("%s: has the mode %#o; mend it with: chmod 600 %s", path, mode, path)
-	}
-	return nil
 }
 
 // memoryLimit is the size of the heap, in bytes, at which the garbage collector works

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/tlsfile"
 )
 
@@ -67,7 +68,8 @@ func TLSFiles(f tlsfile.Files, log *slog.Logger) (*tlsfile.Source, error) {
 	if f == (tlsfile.Files{}) {
 		return nil, nil
 	}
-	return tlsfile.New(f, func(err error) {
+	s, err := tlsfile.New(f, func(err error) {
 		log.Error("a file for TLS has changed, but cannot be used; the last one stays in use", "error", err)
-	})
+	}, func() { input.WarnMode(log, f.Key) })
+	return s, input.UnreadableFile(err)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/cmd/semel/internal/config"
+	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/limit"
 	"github.com/semel-go/semel/cmd/semel/internal/metrics"
 	"github.com/semel-go/semel/cmd/semel/internal/problem"
@@ -103,7 +104,7 @@ func (p *Proxy) countWithoutKey(next http.Handler, r *config.Route, counts *metr
 		if _, keyed := semel.FromContext(q.Context()); !keyed && slices.Contains(r.Methods, q.Method) {
 			if counts.Unkeyed() {
 				p.events.Warn("a request without a key passes unprotected; the metric semel_unkeyed_requests_total counts further ones; --require-key refuses them",
-					"method", q.Method, "rule", r.Match)
+					"method", q.Method, "path", input.Path(q.URL), "rule", r.Match)
 			}
 		}
 		next.ServeHTTP(w, q)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/limit"
 	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/store"
@@ -35,15 +36,5 @@ func named(ctx context.Context, holder string) string {
 	if v == nil || v.Request == nil || strings.HasSuffix(holder, lapsed.ReconcilerSuffix) {
 		return holder
 	}
-	return holder + " " + v.Request.Method + " " + shortPath(v.Request.URL.EscapedPath())
-}
-
-// shortPath cuts a path to a length that records can hold. The query is not shown,
-// because it can contain secrets.
-func shortPath(path string) string {
-	const most = 120
-	if len(path) > most {
-		return path[:most] + "…"
-	}
-	return path
+	return holder + " " + v.Request.Method + " " + input.Path(v.Request.URL)
 }

@@ -152,7 +152,7 @@ func TestLimits_TenantFloods_LogNamesItOnce(t *testing.T) {
 	if all := warning.FindAllStringSubmatch(log, -1); len(all) != 1 || all[0][1] != "ann" || strings.Count(log, "level=WARN") != 1 {
 		t.Errorf("warned %d times: %s", len(all), log)
 	}
-	if n := strings.Count(log, "level=DEBUG msg=refused code=tenant_limit status=429 method=POST tenant=ann "); n != 10 {
+	if n := strings.Count(log, "level=DEBUG msg=refused tenant=ann method=POST path=/pay code=tenant_limit status=429 "); n != 10 {
 		t.Errorf("%d refusals are logged with the tenant: %s", n, log)
 	}
 }

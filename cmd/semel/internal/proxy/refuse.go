@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/cmd/semel/internal/hook"
+	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/limit"
 	"github.com/semel-go/semel/cmd/semel/internal/problem"
 	"github.com/semel-go/semel/semelhttp"
@@ -44,8 +45,24 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, why semelhttp.Pro
 	if why.Status >= http.StatusInternalServerError && !full {
 		level = slog.LevelWarn
 	}
-	p.events.Log(r.Context(), level, "refused", "code", why.Code, "status", why.Status, "method", r.Method, "tenant", p.loggedTenant(r), "error", why.Err)
+	p.events.Log(r.Context(), level, "refused", append(p.requestFields(r), "code", why.Code, "status", why.Status, "error", why.Err)...)
 	problem.Write(w, why)
+}
+
+// requestFields are the fields of each log line about a request: operation, tenant and key
+// of its call, as events have them, and method and path. If the request was refused before
+// it made a call, there is no operation and no key.
+func (p *Proxy) requestFields(r *http.Request) []any {
+	var call []any
+	if v := limit.FromContext(r.Context()); v != nil {
+		if e := v.Event.Load(); e != nil {
+			call = []any{"operation", e.Operation, "tenant", e.Tenant, "key", e.Key}
+		}
+	}
+	if call == nil {
+		call = []any{"tenant", p.loggedTenant(r)}
+	}
+	return append(call, "method", r.Method, "path", input.Path(r.URL))
 }
 
 // loggedTenant is the tenant of a request as events have it: hashed, with HashKeys. It is

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/secrets"
 )
 
@@ -71,6 +72,7 @@ func (p *Proxy) reloadSecrets(ctx context.Context, every time.Duration, last ver
 			continue
 		}
 		p.Log.Info("read the secrets again", secrets.Order(list)...)
+		input.WarnMode(p.Log, path)
 	}
 }
 

@@ -89,9 +89,17 @@ func TestSecrets_FileChanges_UsedWithoutRestart(t *testing.T) {
 	if id := secretOf("2"); id != "b2" {
 		t.Errorf("after the change it is %q", id)
 	}
+	if log.has("readable for others") {
+		t.Error("a warning about a file that only its owner can read")
+	}
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	write("b3:00112233445566778899aabbccddeeff\nb2:00112233445566778899aabbccddeeff\n")
+	until(func() bool { return log.has("readable for others") && log.has("chmod 600 "+path) })
 	write("broken\n")
 	until(func() bool { return log.has("cannot be used") })
-	if id := secretOf("3"); id != "b2" {
+	if id := secretOf("3"); id != "b3" {
 		t.Errorf("after a broken file it is %q", id)
 	}
 	cancel()

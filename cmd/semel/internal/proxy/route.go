@@ -64,7 +64,7 @@ func (p *Proxy) claims() store.Store {
 // options are the options of the Guard of a rule.
 func (p *Proxy) options(r *config.Route, counts *metrics.Calls, secrets []semel.Secret) *semel.Options {
 	c := p.Config
-	log := semel.LogEvents(p.events)
+	log := p.logEvents()
 	o := &semel.Options{
 		OnDoubt: r.OnDoubt, Lease: c.Lease, StoreTimeout: c.StoreTimeout, Retention: r.Retention, MaxAttempts: c.MaxAttempts, MaxOutcome: c.MaxOutcome, Secrets: secrets,
 		HashKeys: p.HashKeys,

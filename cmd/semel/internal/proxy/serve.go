@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/cmd/semel/internal/admin"
+	"github.com/semel-go/semel/cmd/semel/internal/input"
 )
 
 // Limits for the connections of clients.
@@ -108,7 +109,7 @@ func (p *Proxy) drain(s *http.Server, giveUp func()) error {
 	giveUp()
 	ctx, cancel = context.WithDeadline(context.Background(), end.Add(lateSettleTime))
 	defer cancel()
-	err := fmt.Errorf("drain: %d requests were still in flight after %v; they were given up, and are released or in doubt as their policy says", left, p.Config.Drain)
+	err := fmt.Errorf("drain: %s still in flight after %v given up; released or in doubt, as the policy says", input.Count(left, "request"), p.Config.Drain)
 	if s.Shutdown(ctx) != nil { // it has closed the listeners
 		_ = s.Close()
 		err = fmt.Errorf("%w; %d of them did not settle in time, and are in doubt once their leases lapse", err, p.inFlight.Load())

@@ -78,7 +78,10 @@ func NewKeySet(from string, o *KeySetOptions) *KeySet {
 	if s.opt.Now == nil {
 		s.opt.Now = time.Now
 	}
-	s.fetch = func(context.Context) ([]byte, error) { return os.ReadFile(from) }
+	s.fetch = func(context.Context) ([]byte, error) {
+		doc, err := os.ReadFile(from)
+		return doc, input.UnreadableFile(err)
+	}
 	if isURL {
 		s.fetch = func(ctx context.Context) ([]byte, error) { return get(ctx, from) }
 	}

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -36,7 +37,7 @@ func Read(path, where string) ([]semel.Secret, error) {
 	bad := func(want string, args ...any) error {
 		return &input.Error{Field: where, Value: path, Want: fmt.Sprintf(want, args...)}
 	}
-	doc, err := read(path)
+	doc, err := read(path, fmt.Sprintf(`(umask 077; echo "$(date +%%Y-%%m):$(openssl rand -hex 32)" > %s)`, path))
 	if err != nil {
 		return nil, bad("%v", err)
 	}
@@ -104,7 +105,7 @@ func HashKeys(path, where string) ([]byte, error) {
 	bad := func(want string, args ...any) error {
 		return &input.Error{Field: where, Value: path, Want: fmt.Sprintf(want, args...)}
 	}
-	doc, err := read(path)
+	doc, err := read(path, fmt.Sprintf("(umask 077; openssl rand -base64 %d > %s). If the store has hashed records, copy the file of the processes that wrote them instead", leastHashKeys, path))
 	if err != nil {
 		return nil, bad("%v", err)
 	}
@@ -127,15 +128,16 @@ func LogHashKeys(log *slog.Logger, secret []byte) {
 	}
 }
 
-func read(path string) ([]byte, error) {
+// read reads a file. create is the command that makes it.
+func read(path, create string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("cannot be read: %w", err)
+		return nil, errors.New(input.Unreadable(err, create))
 	}
 	defer func() { _ = f.Close() }() // nothing was written
 	doc, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return nil, fmt.Errorf("cannot be read: %w", err)
+		return nil, errors.New(input.Unreadable(err, create))
 	}
 	if len(doc) > maxFile {
 		return nil, fmt.Errorf("has more than %d bytes, which is the most", maxFile)

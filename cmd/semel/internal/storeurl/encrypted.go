@@ -2,6 +2,9 @@ package storeurl
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
 	"strings"
 	"time"
@@ -22,11 +25,16 @@ func (u URL) Encrypted(path, where string, require bool, log *slog.Logger) (URL,
 	keys, err := encrypted.ReadKeyFile(path, func(err error) {
 		log.Error("the encryption keys have changed, but cannot be used", "error", err)
 	})
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return u, &input.Error{Field: where, Value: path, Want: input.Unreadable(err,
+			fmt.Sprintf(`(umask 077; echo "$(date +%%Y-%%m) $(openssl rand -base64 32)" > %s). If the store has encrypted records, copy the file of the processes that wrote them instead`, path))}
+	}
 	if err != nil {
 		return u, &input.Error{Field: where, Want: strings.TrimPrefix(err.Error(), "encrypted: ")}
 	}
 	keys.OnReread(func(ids []string) {
 		log.Info("read the encryption keys again", "keys", len(ids), "encrypts", ids[0], "decrypt", strings.Join(ids, ","))
+		input.WarnMode(log, path)
 	})
 	u.cipher = &encrypted.Cipher{Keys: keys, RequireEncrypted: require}
 	return u, nil

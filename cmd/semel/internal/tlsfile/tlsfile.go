@@ -24,6 +24,7 @@ type Files struct {
 type Source struct {
 	files Files
 	warn  func(error) // a file that has changed cannot be read; the last content stays in use
+	used  func()      // files that have changed are in use
 
 	mu      sync.Mutex
 	checked time.Time
@@ -46,9 +47,10 @@ type stamp struct {
 // checkEvery is the least time between two looks at the files.
 const checkEvery = time.Second
 
-// New reads the files. It calls warn when a file that has changed cannot be used.
-func New(f Files, warn func(error)) (*Source, error) {
-	s := &Source{files: f, warn: warn, checked: time.Now()}
+// New reads the files. It calls warn when a file that has changed cannot be used, and used
+// when files that have changed are in use.
+func New(f Files, warn func(error), used func()) (*Source, error) {
+	s := &Source{files: f, warn: warn, used: used, checked: time.Now()}
 	s.stamps = s.look()
 	var err error
 	s.current, err = s.read()
@@ -103,6 +105,7 @@ func (s *Source) get() content {
 			return s.current
 		}
 		s.stamps, s.current = stamps, c
+		s.used()
 	}
 	return s.current
 }

@@ -3,15 +3,18 @@ package upstream
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/textproto"
 	"strings"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/problem"
 	"github.com/semel-go/semel/internal/lasterror"
 	"github.com/semel-go/semel/semelhttp"
+	"github.com/semel-go/semel/store"
 )
 
 // ResultHeader lets the upstream say what its answer means, whatever the status.
@@ -38,8 +41,24 @@ func (u *Upstream) onAnswer(res *http.Response) error {
 	if o := observedFrom(ctx); o != nil {
 		o.Mark = mark
 	}
+	explain(res, mark)
 	removeOwnHeaders(res.Header)
 	return nil
+}
+
+// explain says in the record, and in events, that the service has answered, where package
+// semelhttp would speak of a handler. It is not used for an answer that is kept.
+func explain(res *http.Response, mark string) {
+	if res.StatusCode < http.StatusMultipleChoices && mark == "" || mark == ResultFinal {
+		return // a result, in all likelihood
+	}
+	v := semelhttp.Judge(semelhttp.Answer{Status: res.StatusCode, Header: res.Header, Path: res.Request.URL.Path})
+	if mark == ResultNoEffect {
+		v.Effect, v.Reason = semelhttp.NothingDone, "the answer, or an option of the proxy, says that nothing was done"
+	}
+	if v.Effect != semelhttp.Kept {
+		semelhttp.Explain(res.Request, fmt.Sprintf("the service answered %d: %s", res.StatusCode, v.Reason))
+	}
 }
 
 // onInformational runs for each informational answer (1xx). After it,
@@ -61,7 +80,8 @@ func removeOwnHeaders(h http.Header) {
 // answerWriter writes an answer to which net/http adds no Content-Type.
 type answerWriter struct {
 	http.ResponseWriter
-	timer *answerTimer // nil: the proxy has read the whole request body
+	request *http.Request // of the client
+	timer   *answerTimer  // nil: the proxy has read the whole request body
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -103,7 +123,15 @@ func (u *Upstream) onFailure(w http.ResponseWriter, r *http.Request, err error) 
 	if errors.Is(err, context.Canceled) && !errors.Is(err, semel.ErrLeaseLost) {
 		level = slog.LevelDebug // the client has hung up
 	}
-	u.opt.Log.Log(r.Context(), level, "the upstream did not answer", "code", p.Code, "method", r.Method, "error", err)
+	if a, ok := w.(answerWriter); ok {
+		r = a.request // its path is that of the client
+	}
+	fields := []any{"code", p.Code}
+	if x, ok := semel.FromContext(r.Context()); ok {
+		k := store.Key{Operation: x.Operation(), Tenant: x.Tenant(), Value: x.Key()}
+		fields = append(fields, "operation", k.Operation, "tenant", k.Tenant, "key", k.Short())
+	}
+	u.opt.Log.Log(r.Context(), level, "the upstream did not answer", append(fields, "method", r.Method, "path", input.Path(r.URL), "error", err)...)
 	semelhttp.AllowOrigin(w, r, u.opt.RefusalOrigins)
 	problem.Write(w, p)
 }

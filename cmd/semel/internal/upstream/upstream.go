@@ -114,7 +114,7 @@ func (u *Upstream) Handler(timeout time.Duration, answers Answers) http.Handler 
 		_ = http.NewResponseController(w).EnableFullDuplex() // an error means that the connection is full duplex anyway
 		r, timer, stop := startTimer(w, r, timeout)
 		defer stop()
-		u.proxy.ServeHTTP(answerWriter{w, timer}, r)
+		u.proxy.ServeHTTP(answerWriter{w, r, timer}, r)
 	})
 }
 
@@ -132,7 +132,7 @@ func (u *Upstream) forward(w http.ResponseWriter, r *http.Request) {
 		}
 		u.onFailure(w, r, withCause(r.Context(), errBroken))
 	}()
-	u.proxy.ServeHTTP(answerWriter{w, nil}, r)
+	u.proxy.ServeHTTP(answerWriter{w, r, nil}, r)
 }
 
 // errBroken reports an upstream that broke off in the middle of its answer.

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/semel-go/semel/cmd/semel/internal/input"
 )
 
 // WriteText writes the report for people.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %d connections, %d more processes\n\n", r.Store, r.Connections, r.Processes)
+	fmt.Fprintf(&b, "%s, %s, %d more processes\n\n", r.Store, input.Count(r.Connections, "connection"), r.Processes)
 	for i := range r.Checks {
 		r.Checks[i].write(&b)
 	}
@@ -22,9 +24,9 @@ func (r *Report) WriteText(w io.Writer) error {
 			fmt.Fprintf(&b, "    %-16s %8.2f %8.2f %8.2f\n", row.name, row.q.P50, row.q.P99, row.q.Max)
 		}
 	}
-	fmt.Fprintf(&b, "\n  %d trials, %d broke a promise, %s, %.1f s", r.Trials, r.Failures, count(r.Warnings, "warning"), r.Seconds)
+	fmt.Fprintf(&b, "\n  %d trials, %d broke a promise, %s, %.1f s", r.Trials, r.Failures, input.Count(r.Warnings, "warning"), r.Seconds)
 	if r.Resent > 0 {
-		fmt.Fprintf(&b, "; %s sent again because no answer came", count(int(r.Resent), "call"))
+		fmt.Fprintf(&b, "; %s sent again because no answer came", input.Count(int(r.Resent), "call"))
 	}
 	b.WriteString("\n")
 	_, err := io.WriteString(w, b.String())
@@ -49,11 +51,4 @@ func (c *Result) write(b *strings.Builder) {
 			fmt.Fprintf(b, "      %s%s\n", lines.word, line)
 		}
 	}
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

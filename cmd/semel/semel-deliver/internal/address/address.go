@@ -269,7 +269,7 @@ func (a *address) tls() (*tls.Config, error) {
 	if ca != "" {
 		pem, err := os.ReadFile(ca)
 		if err != nil {
-			return nil, fmt.Errorf("has ca=%s, which cannot be read: %w", ca, err)
+			return nil, fmt.Errorf("has ca=%s: %s", ca, input.Unreadable(err, ""))
 		}
 		if cfg.RootCAs = x509.NewCertPool(); !cfg.RootCAs.AppendCertsFromPEM(pem) {
 			return nil, fmt.Errorf("has ca=%s, which has no certificate in PEM form", ca)
@@ -278,7 +278,7 @@ func (a *address) tls() (*tls.Config, error) {
 	if cert != "" || key != "" {
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		if err != nil {
-			return nil, fmt.Errorf("has cert=%s and key=%s, which cannot be used together: %w", cert, key, err)
+			return nil, fmt.Errorf("has cert=%s and key=%s, which cannot be used together: %w", cert, key, input.UnreadableFile(err))
 		}
 		cfg.Certificates = []tls.Certificate{pair}
 	}

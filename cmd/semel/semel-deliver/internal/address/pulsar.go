@@ -14,6 +14,7 @@ import (
 	"github.com/apache/pulsar-client-go/pulsar"
 	pulsarlog "github.com/apache/pulsar-client-go/pulsar/log"
 
+	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelpulsar"
@@ -126,7 +127,7 @@ func (a *address) pulsarLogin() (pulsar.Authentication, error) {
 	case file != "":
 		token, err := os.ReadFile(file)
 		if err != nil {
-			return nil, fmt.Errorf("has token-file=%s, which cannot be read: %w", file, err)
+			return nil, fmt.Errorf("has token-file=%s: %s", file, input.Unreadable(err, ""))
 		}
 		if len(bytes.TrimSpace(token)) == 0 {
 			return nil, fmt.Errorf("has token-file=%s, which is empty", file)

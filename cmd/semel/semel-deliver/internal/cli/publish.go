@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/program"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/cmd/semel/internal/upstream"
@@ -22,11 +23,7 @@ func (o *publishOptions) run(ctx context.Context, log *slog.Logger, getenv func(
 	if err != nil {
 		return err
 	}
-	for _, path := range []string{o.SecretFile, o.ToKey} {
-		if err := program.CheckMode(path); err != nil {
-			log.Warn("a file with secrets is readable for others", "error", err)
-		}
-	}
+	input.WarnMode(log, o.SecretFile, o.ToKey)
 	program.LimitMemory(getenv)
 	if p.publisher.Name == "" {
 		p.publisher.Name, _ = os.Hostname() // the publisher has a default

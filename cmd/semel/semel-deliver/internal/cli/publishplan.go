@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"net/textproto"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/cmd/semel/internal/tlsfile"
 	"github.com/semel-go/semel/cmd/semel/semel-deliver/internal/address"
@@ -123,6 +125,9 @@ const (
 	leastSecret   = 24
 )
 
+// makeSecret is the command that makes the file of the secret.
+const makeSecret = "(umask 077; echo whsec_$(openssl rand -base64 32) > %s)"
+
 // secret reads the file of the secret. Errors contain no part of it.
 func (p *publishPlanner) secret() []byte {
 	if p.SecretFile == "" {
@@ -130,19 +135,19 @@ func (p *publishPlanner) secret() []byte {
 	}
 	f, err := os.Open(p.SecretFile)
 	if err != nil {
-		p.bad("secret-file", p.SecretFile, "cannot be read: %v", err)
+		p.bad("secret-file", p.SecretFile, "%s", input.Unreadable(err, fmt.Sprintf(makeSecret, p.SecretFile)))
 		return nil
 	}
 	defer func() { _ = f.Close() }() // nothing was written
 	text, err := io.ReadAll(io.LimitReader(f, largestSecret))
 	if err != nil {
-		p.bad("secret-file", p.SecretFile, "cannot be read: %v", err)
+		p.bad("secret-file", p.SecretFile, "%s", input.Unreadable(err, fmt.Sprintf(makeSecret, p.SecretFile)))
 		return nil
 	}
 	encoded, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "whsec_")
 	secret, err := base64.StdEncoding.DecodeString(encoded)
 	if !ok || err != nil || len(secret) < leastSecret {
-		p.bad("secret-file", p.SecretFile, "must have whsec_ and at least %d bytes in base64; make it with: (umask 077; echo whsec_$(openssl rand -base64 32) > %s)", leastSecret, p.SecretFile)
+		p.bad("secret-file", p.SecretFile, "must have whsec_ and at least %d bytes in base64; make it with: "+makeSecret, leastSecret, p.SecretFile)
 		return nil
 	}
 	return secret

@@ -45,6 +45,7 @@ func (o *options) run(ctx context.Context, log *slog.Logger, getenv func(string)
 		return err
 	}
 	program.WarnSettings(ctx, log, at.store)
+	program.WarnRecords(ctx, log, at.store, s.HashKeys != nil, s.Calls.Operation)
 	service, err := deliver.New(at.store, s)
 	if err != nil {
 		return err
@@ -91,9 +92,5 @@ func (p *plan) warn(o *options, log *slog.Logger, getenv func(string) string) {
 			log.Warn("messages without a key are sent under a new key each time, so that their duplicates take effect again")
 		}
 	}
-	for _, path := range []string{o.SecretFile, o.Keys, o.HashKeysFile, o.ToKey, o.HookKey} {
-		if err := program.CheckMode(path); err != nil {
-			log.Warn("a file with secrets is readable for others", "error", err)
-		}
-	}
+	input.WarnMode(log, o.SecretFile, o.Keys, o.HashKeysFile, o.ToKey, o.HookKey)
 }
