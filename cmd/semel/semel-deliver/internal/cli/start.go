@@ -45,6 +45,10 @@ func (o *options) run(ctx context.Context, log *slog.Logger, getenv func(string)
 		return err
 	}
 	program.WarnSettings(ctx, log, at.store)
+	s.Started = func() {
+		log.Info("delivering", "from", p.broker.String(), "to", input.Masked(s.Sending.URL), "store", p.store.String(), "group", p.broker.Group,
+			"on_doubt", s.OnDoubt.String(), "concurrency", s.Concurrency)
+	}
 	service, err := deliver.New(at.store, s)
 	if err != nil {
 		return err
@@ -53,8 +57,6 @@ func (o *options) run(ctx context.Context, log *slog.Logger, getenv func(string)
 	secrets.LogHashKeys(log, s.HashKeys)
 	secrets.Log(log, s.Secrets)
 	p.store.LogEncryption(ctx, log)
-	log.Info("delivering", "from", p.broker.String(), "to", input.Masked(s.Sending.URL), "store", p.store.String(), "group", p.broker.Group,
-		"on_doubt", s.OnDoubt.String(), "concurrency", s.Concurrency)
 	return service.Serve(ctx, source)
 }
 
