@@ -83,7 +83,7 @@ func TestRun_QueueMissing_ExitCode1WithNextStep(t *testing.T) {
 		t.Parallel()
 		addr := kafkaAt(t)
 		fails(t, []string{"--from", "kafka://" + addr + "/nobody", "--group", "billing"}, `topic "nobody": does not exist; create it with: kafka-topics.sh --create --topic nobody`)
-		fails(t, []string{"--from", "kafka://" + addr + "/orders", "--group", "billing"}, 
+		fails(t, []string{"--from", "kafka://" + addr + "/orders", "--group", "billing"},
 			`topic "dead-letters.billing": does not exist; create it with: kafka-topics.sh --create --topic dead-letters.billing`, `topic "quarantine.billing": does not exist; create it with`)
 	})
 	t.Run("RabbitMQ", func(t *testing.T) {
