@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/internal/acts"
 	"github.com/semel-go/semel/saga"
 	"github.com/semel-go/semel/store"
 )
@@ -181,20 +181,16 @@ type decideFlags struct {
 }
 
 // decide applies a decision, and writes a line of JSON about it to standard error.
-func (c *decideFlags) decide(ctx context.Context, e *env, verb string, k store.Key, i saga.Intervention) error {
+func (c *decideFlags) decide(ctx context.Context, e *env, act string, k store.Key, i saga.Intervention) error {
 	if strings.TrimSpace(c.Reason) == "" {
 		return wrong("--reason", "", "must not be empty")
 	}
 	i.Why, i.NotHappened = operator(e)+": "+c.Reason, c.NotHappened
 	return c.with(ctx, e.log, func(h storeurl.Handle) error {
 		detail := map[string]any{"step": i.Done, "not_happened": c.NotHappened}
-		err := e.act(c.actOn("saga "+verb, k, c.Fence, c.Reason, detail), func() error { return c.intervene(ctx, h, k, i) })
-		result := "decided"
-		if err != nil {
-			result = err.Error()
-		}
-		slog.New(slog.NewJSONHandler(e.stderr, nil)).Info("saga "+verb, "operator", operator(e), "operation", k.Operation, "tenant", k.Tenant,
-			"key", k.Short(), "fence", c.Fence, "reason", c.Reason, "step", i.Done, "not_happened", c.NotHappened, "result", result)
+		result, err := e.act(c.actOn(act, k, c.Fence, c.Reason, detail), func() error { return c.intervene(ctx, h, k, i) })
+		e.logAct(act, result, err, "operation", k.Operation, "tenant", k.Tenant,
+			"key", k.Short(), "fence", c.Fence, "reason", c.Reason, "step", i.Done, "not_happened", c.NotHappened)
 		if err != nil {
 			return err
 		}
@@ -234,7 +230,7 @@ Example:
 }
 
 func (c *sagaRetryCmd) Run(ctx context.Context, e *env) error {
-	return c.decide(ctx, e, "retry", saga.Key(string(c.Name), string(c.Tenant), string(c.ID)), saga.Intervention{})
+	return c.decide(ctx, e, acts.SagaRetry, saga.Key(string(c.Name), string(c.Tenant), string(c.ID)), saga.Intervention{})
 }
 
 type sagaSkipCmd struct {
@@ -261,7 +257,7 @@ func (c *sagaSkipCmd) Run(ctx context.Context, e *env) error {
 		return wrong("--result", c.Result, "must be JSON")
 	}
 	i := saga.Intervention{Done: c.Step, Result: []byte(c.Result)}
-	return c.decide(ctx, e, "skip", saga.Key(string(c.Name), string(c.Tenant), string(c.ID)), i)
+	return c.decide(ctx, e, acts.SagaSkip, saga.Key(string(c.Name), string(c.Tenant), string(c.ID)), i)
 }
 
 type sagaBackCmd struct {
@@ -281,5 +277,5 @@ Example:
 }
 
 func (c *sagaBackCmd) Run(ctx context.Context, e *env) error {
-	return c.decide(ctx, e, "back", saga.Key(string(c.Name), string(c.Tenant), string(c.ID)), saga.Intervention{Back: true})
+	return c.decide(ctx, e, acts.SagaBack, saga.Key(string(c.Name), string(c.Tenant), string(c.ID)), saga.Intervention{Back: true})
 }
