@@ -106,6 +106,9 @@ func TestChange_OldFence_ChangesNothing(t *testing.T) {
 		for _, verb := range []string{"did-not-happen", "failed", "happened", "reopen", "retry", "back"} {
 			form := s.formOf(r, verb, "fence", strconv.FormatUint(before.Fence-1, 10))
 			s.want(s.post(r.path, form), http.StatusConflict, "Nothing was changed")
+			if line := `"key":"` + r.key.Short() + `"`; !strings.Contains(s.log.String(), line) || !strings.Contains(s.log.String(), `"result":"not done"`) {
+				t.Errorf("the log has no line with %s:\n%s", line, s.log.String())
+			}
 		}
 		if after := s.state(r.key); after.State != before.State || after.Fence != before.Fence {
 			t.Errorf("%s is %v now", r.key.Value, after.State)

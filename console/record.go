@@ -207,7 +207,8 @@ func nameSagaStep(s *store.Step, e *event) {
 // status.
 func isHTTP(r *store.Record) bool { return strings.HasPrefix(r.Fingerprint.Alg, "semelhttp/") }
 
-// seen reads the record of a form, which must be the one that the operator has seen.
+// seen reads the record of a form, which must be the one that the operator has seen. With an
+// error the Record has the key that the log names.
 func (c *Console) seen(ctx context.Context, form url.Values) (store.Record, error) {
 	k, err := keyOf(form)
 	if err != nil {
@@ -215,10 +216,10 @@ func (c *Console) seen(ctx context.Context, form url.Values) (store.Record, erro
 	}
 	f, err := c.find(ctx, k)
 	if err != nil {
-		return store.Record{}, err
+		return store.Record{Key: k}, err
 	}
 	if strconv.FormatUint(f.Record.Fence, 10) != form.Get("fence") {
-		return store.Record{}, store.ErrChanged
+		return f.Record, store.ErrChanged
 	}
 	return f.Record, nil
 }
