@@ -6,14 +6,17 @@ import (
 	"net/http"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/internal/acts"
 	"github.com/semel-go/semel/store"
 )
 
 // Act is a change that an operator has asked for.
 type Act struct {
-	// Verb is the change: reopen, happened, did-not-happen, failed (verdicts about a call
-	// in doubt), retry, back, skip (decisions about a saga), outbox retry or outbox drop.
-	Verb             string
+	// Verb is the change, in the words of the commands: resolve, reopen, saga retry, saga back,
+	// saga skip, outbox retry or outbox drop.
+	Verb string
+	// Verdict is what resolve says about a call in doubt: happened, did-not-happen or failed.
+	Verdict          string
 	Operator, Reason string
 	// Key and Fence name the record that the operator has seen; zero for a message.
 	Key   store.Key
@@ -32,30 +35,33 @@ func (c *Console) audited(ctx context.Context, a Act, fn func() error) (err erro
 			err = &problem{http.StatusServiceUnavailable, "Nothing was changed: " + err.Error()}
 		}
 	}
+	result := acts.NotDone
 	if err == nil {
 		err = fn()
+		result = acts.Result(err)
 		if missing := end(err); missing != nil && err == nil {
 			err = &problem{http.StatusInternalServerError, "It is done, but: " + missing.Error()}
 		}
 	}
-	c.log(ctx, a, err)
+	c.log(ctx, a, result, err)
 	return err
 }
 
 // log writes a line about a change that an operator has asked for.
-func (c *Console) log(ctx context.Context, a Act, err error) {
+func (c *Console) log(ctx context.Context, a Act, result string, err error) {
 	attrs := []any{"operator", a.Operator}
 	if a.Position != 0 {
 		attrs = append(attrs, "position", a.Position)
 	} else {
 		attrs = append(attrs, "operation", a.Key.Operation, "tenant", a.Key.Tenant, "key", a.Key.Short(), "fence", a.Fence)
 	}
-	attrs = append(attrs, "reason", a.Reason)
-	if err != nil {
-		c.options.Log.WarnContext(ctx, "console: "+a.Verb, append(attrs, "result", "not done", "error", err)...)
-		return
+	if a.Verdict != "" {
+		attrs = append(attrs, "verdict", a.Verdict)
 	}
-	c.options.Log.InfoContext(ctx, "console: "+a.Verb, append(attrs, "result", "done")...)
+	if a.Step != "" {
+		attrs = append(attrs, "step", a.Step)
+	}
+	acts.Log(ctx, c.options.Log, a.Verb, acts.ViaConsole, result, err, append(attrs, "reason", a.Reason)...)
 }
 
 // Is makes a form that cannot be carried out an invalid call, for Options.Audit.

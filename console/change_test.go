@@ -34,7 +34,7 @@ func TestResolve_EachVerdict(t *testing.T) {
 		if want := (store.Outcome{Code: 201, Header: []store.Header{{Name: "Location", Value: "/p/9"}}, Body: []byte("made by hand")}); verb == "happened" && !r.Outcome.Equal(want) {
 			t.Errorf("the answer is %+v", r.Outcome)
 		}
-		if log := s.log.String(); !strings.Contains(log, `"operator":"eve"`) || !strings.Contains(log, `"result":"done"`) || strings.Contains(log, `"key":"parked"`) {
+		if log := s.log.String(); !strings.Contains(log, `"operator":"eve"`) || !strings.Contains(log, `"result":"done"`) || !strings.Contains(log, `"msg":"resolve","via":"console"`) || !strings.Contains(log, `"verdict":"`+verb+`"`) || strings.Contains(log, `"key":"parked"`) {
 			t.Errorf("%s: the log is %s", verb, log)
 		}
 	}
@@ -106,6 +106,9 @@ func TestChange_OldFence_ChangesNothing(t *testing.T) {
 		for _, verb := range []string{"did-not-happen", "failed", "happened", "reopen", "retry", "back"} {
 			form := s.formOf(r, verb, "fence", strconv.FormatUint(before.Fence-1, 10))
 			s.want(s.post(r.path, form), http.StatusConflict, "Nothing was changed")
+			if line := `"key":"` + r.key.Short() + `"`; !strings.Contains(s.log.String(), line) || !strings.Contains(s.log.String(), `"result":"not done"`) {
+				t.Errorf("the log has no line with %s:\n%s", line, s.log.String())
+			}
 		}
 		if after := s.state(r.key); after.State != before.State || after.Fence != before.Fence {
 			t.Errorf("%s is %v now", r.key.Value, after.State)
@@ -164,7 +167,7 @@ func TestAudit_BeforeAndAfterEachChange(t *testing.T) {
 	}
 	refuse = nil
 	s.want(s.post(parked.path, s.formOf(parked, "failed")), http.StatusOK, "Resolved.")
-	want := console.Act{Verb: "failed", Operator: "eve", Reason: "ledger 4711", Key: parked.key, Fence: fence}
+	want := console.Act{Verb: "resolve", Verdict: "failed", Operator: "eve", Reason: "ledger 4711", Key: parked.key, Fence: fence}
 	if len(acts) != 3 || acts[2] != want || len(results) != 2 || !errors.Is(results[0], semel.ErrInvalid) || results[1] != nil {
 		t.Errorf("the acts are %+v with the results %v; want the last to be %+v", acts, results, want)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/semel-go/semel/internal/acts"
 	"github.com/semel-go/semel/outbox"
 )
 
@@ -94,15 +95,15 @@ func (c *Console) changeMessage(ctx context.Context, operator string, form url.V
 	case reason == "":
 		return "", badInput("Say why: the log keeps the reason.")
 	}
+	act := Act{Operator: operator, Reason: reason, Position: position}
 	var carryOut func(context.Context, int64) error
 	switch verb {
 	case "retry":
-		carryOut = c.options.Outbox.Retry
+		act.Verb, carryOut = acts.OutboxRetry, c.options.Outbox.Retry
 	case "drop":
-		carryOut = c.options.Outbox.Drop
+		act.Verb, carryOut = acts.OutboxDrop, c.options.Outbox.Drop
 	default:
 		return "", badInput("There is no action " + verb + ".")
 	}
-	act := Act{Verb: "outbox " + verb, Operator: operator, Reason: reason, Position: position}
 	return verb, c.audited(ctx, act, func() error { return carryOut(ctx, position) })
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/internal/acts"
 	"github.com/semel-go/semel/internal/history"
 	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/saga"
@@ -214,7 +215,8 @@ func nameSagaStep(s *store.Step, e *event) {
 // status.
 func isHTTP(r *store.Record) bool { return strings.HasPrefix(r.Fingerprint.Alg, "semelhttp/") }
 
-// seen reads the record of a form, which must be the one that the operator has seen.
+// seen reads the record of a form, which must be the one that the operator has seen. With an
+// error the Record has the key that the log names.
 func (c *Console) seen(ctx context.Context, form url.Values) (store.Record, error) {
 	k, err := keyOf(form)
 	if err != nil {
@@ -222,10 +224,10 @@ func (c *Console) seen(ctx context.Context, form url.Values) (store.Record, erro
 	}
 	f, err := c.find(ctx, k)
 	if err != nil {
-		return store.Record{}, err
+		return store.Record{Key: k}, err
 	}
 	if strconv.FormatUint(f.Record.Fence, 10) != form.Get("fence") {
-		return store.Record{}, store.ErrChanged
+		return f.Record, store.ErrChanged
 	}
 	return f.Record, nil
 }
@@ -237,26 +239,28 @@ func (c *Console) changeRecord(ctx context.Context, operator string, form url.Va
 		return "", badInput("Say why: the record and the log keep the reason.")
 	}
 	fence, _ := strconv.ParseUint(form.Get("fence"), 10, 64) // one that is no number is not the record's
-	act := Act{Verb: verb, Operator: operator, Reason: reason, Fence: fence, Step: strings.TrimSpace(form.Get("step"))}
-	r, err := c.seen(ctx, form)
-	act.Key = r.Key
-	if err != nil {
-		c.log(ctx, act, err)
-		return "", err
-	}
-	who := operator + ": " + reason
-	var carryOut func() error
+	act := Act{Operator: operator, Reason: reason, Fence: fence}
+	var carryOut func(r store.Record, who string) error
 	switch verb {
 	case "reopen":
-		which, carryOut = "reopen", func() error { return c.reopen(ctx, r, who) }
+		which, act.Verb = "reopen", acts.Reopen
+		carryOut = func(r store.Record, who string) error { return c.reopen(ctx, r, who) }
 	case "did-not-happen", "failed", "happened":
-		which, carryOut = "resolve", func() error { return c.resolve(ctx, r, verb, who, form) }
+		which, act.Verb, act.Verdict = "resolve", acts.Resolve, verb
+		carryOut = func(r store.Record, who string) error { return c.resolve(ctx, r, verb, who, form) }
 	case "retry", "back", "skip":
-		which, carryOut = "decide", func() error { return c.decide(ctx, r, verb, who, form) }
+		which, act.Verb, act.Step = "decide", "saga "+verb, strings.TrimSpace(form.Get("step"))
+		carryOut = func(r store.Record, who string) error { return c.decide(ctx, r, verb, who, form) }
 	default:
 		return "", badInput("There is no action " + verb + ".")
 	}
-	return which, c.audited(ctx, act, carryOut)
+	r, err := c.seen(ctx, form)
+	act.Key = r.Key
+	if err != nil {
+		c.log(ctx, act, acts.Result(err), err)
+		return "", err
+	}
+	return which, c.audited(ctx, act, func() error { return carryOut(r, operator+": "+reason) })
 }
 
 func (c *Console) reopen(ctx context.Context, r store.Record, who string) error {

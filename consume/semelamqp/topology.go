@@ -1,6 +1,7 @@
 package semelamqp
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -96,15 +97,20 @@ func (t *topology) pass(exchange, key string) amqp.Table {
 	return args
 }
 
-// declare makes, or looks for, every queue that must exist from the start.
+// declare makes, or looks for, every queue that must exist from the start. The error names
+// all that are missing.
 func (t *topology) declare(conn *amqp.Connection) error {
 	t.unlimited = limitsDeliveries(conn)
+	var missing []error
 	for _, q := range []queue{t.letters(t.opt.DeadLetters), t.letters(t.opt.Quarantine), t.consumed()} {
-		if err := q.ensure(conn); err != nil {
-			return err
+		switch err := q.ensure(conn); {
+		case is(err, amqp.NotFound):
+			missing = append(missing, err)
+		case err != nil:
+			return errors.Join(append(missing, err)...)
 		}
 	}
-	return nil
+	return errors.Join(missing...)
 }
 
 // ensure looks for the queue, and makes it if make is set.
@@ -120,7 +126,7 @@ func (q *queue) ensure(conn *amqp.Connection) error {
 		case !is(err, amqp.NotFound):
 			return fmt.Errorf("semelamqp: queue %q: %w", q.name, err)
 		case !q.make:
-			return fmt.Errorf("semelamqp: queue %q: does not exist; declare it, or see Options.Declare: %w", q.name, err)
+			return fmt.Errorf("semelamqp: queue %q: does not exist; declare it with: %s, or see Options.Declare (declare=all in an address of semel deliver): %w", q.name, q.command(), err)
 		}
 	}
 	err := q.on(conn, func(ch *amqp.Channel) error {
@@ -134,6 +140,12 @@ func (q *queue) ensure(conn *amqp.Connection) error {
 		return fmt.Errorf("semelamqp: queue %q: %w", q.name, err)
 	}
 	return nil
+}
+
+// command is the command that makes the queue.
+func (q *queue) command() string {
+	args, _ := json.Marshal(q.args) // texts and numbers
+	return fmt.Sprintf("rabbitmqadmin declare queue name=%s durable=true arguments='%s'", q.name, args)
 }
 
 // on uses a channel of its own, because an error closes the channel.

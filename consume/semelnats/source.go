@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -80,19 +81,40 @@ func (s *Source) Info(ctx context.Context) (driver.Info, error) {
 		return driver.Info{}, err
 	}
 	s.setLimits(&c.Config)
-	for _, subject := range []string{s.opt.DeadLetters, s.opt.Quarantine} {
-		switch name, err := s.js.StreamNameBySubject(ctx, subject); {
-		case err != nil:
-			return driver.Info{}, fmt.Errorf("subject %q: no stream takes it, so copies would be lost; add it to a stream: %w", subject, err)
-		case name == s.stream:
-			return driver.Info{}, fmt.Errorf("subject %q: belongs to %q, the stream that is consumed, so copies would be consumed, too; give it another stream", subject, name)
-		}
+	if err := CheckCopies(ctx, s.js, s.stream, s.durable, &s.opt); err != nil {
+		return driver.Info{}, err
 	}
 	i := driver.Info{Horizon: stream.CachedInfo().Config.MaxAge, AckWait: ackWait(&c.Config), DeliveryLimit: max(0, c.Config.MaxDeliver)}
 	if i.Horizon == 0 {
 		i.Horizon = driver.Forever
 	}
 	return i, nil
+}
+
+// CheckCopies checks that streams other than the consumed one take the subjects of the dead
+// letters and the quarantine of a consumer. A Source does it at the start of Serve; a program
+// that does not find the consumer can call it, so that its error names all that is missing.
+// Nil options mean the defaults. The error names each subject without a stream, and the
+// command that creates one for them.
+func CheckCopies(ctx context.Context, js jetstream.JetStream, stream, consumer string, o *Options) error {
+	opt := o.withDefaults(consumer)
+	var missing []string
+	var errs []error
+	for _, subject := range []string{opt.DeadLetters, opt.Quarantine} {
+		switch name, err := js.StreamNameBySubject(ctx, subject); {
+		case errors.Is(err, jetstream.ErrStreamNotFound):
+			missing = append(missing, subject)
+		case err != nil:
+			errs = append(errs, fmt.Errorf("subject %q: %w", subject, err))
+		case name == stream:
+			errs = append(errs, fmt.Errorf("subject %q: belongs to %q, the stream that is consumed, so copies would be consumed, too; give it another stream", subject, name))
+		}
+	}
+	if len(missing) > 0 {
+		errs = append(errs, fmt.Errorf("no stream takes %s, so copies would be lost; create one with: nats stream add %s-copies --subjects '%s' --defaults, or add them to a stream that exists: %w",
+			strings.Join(missing, " and "), consumer, strings.Join(missing, ","), jetstream.ErrStreamNotFound))
+	}
+	return errors.Join(errs...)
 }
 
 // ackWait is the shortest time that the server waits for an ack.

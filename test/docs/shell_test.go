@@ -37,7 +37,7 @@ const endOfCommand = "== the command has ended =="
 var errMissing = errors.New("a program that a page uses is missing")
 
 // programs are those that the commands of pages use besides semel and Go.
-var programs = regexp.MustCompile(`(?m)(?:^|[(| ])(python3|node|java|curl|openssl) `)
+var programs = regexp.MustCompile(`(?m)(?:^|[(| ])(python3|node|java|curl|openssl|sqlite3) `)
 
 // need skips the test if a program is not installed, or fails it if SEMEL_TEST_REQUIRE is 1.
 func need(t *testing.T, program string) (path string) {

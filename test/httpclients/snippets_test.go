@@ -29,8 +29,7 @@ var snippets = map[string]func(t *testing.T) []string{
 	},
 	"typescript": func(t *testing.T) []string {
 		node, modules, out := need(t, "node"), fetched(t, "typescript"), t.TempDir()
-		run(t, filepath.Join(modules, ".bin", "tsc"), "--strict", "--erasableSyntaxOnly", "--target", "es2022", "--module", "es2022", "--moduleResolution", "bundler",
-			"--types", "node", "--typeRoots", filepath.Join(modules, "@types"), "--skipLibCheck", "--outDir", out, snippet("pay.ts"))
+		run(t, filepath.Join(modules, ".bin", "tsc"), "--project", snippet("tsconfig.json"), "--typeRoots", filepath.Join(modules, "@types"), "--outDir", out)
 		if err := os.WriteFile(filepath.Join(out, "package.json"), []byte(`{"type": "module"}`), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -7,11 +7,11 @@ var audits = []Mutant{
 		Dir: "cmd/semel/internal/audit", Func: "(*Trail).Do", Package: "cmd/semel/internal/cli", Run: "TestAudit_NotWritable_NothingIsDone",
 		Old: `
 			if err != nil {
-				return err
+				return acts.NotDone, err
 			}`,
 		New: `
 			if err != nil {
-				return fn()
+				return acts.NotDone, fn()
 			}`,
 	},
 	{
@@ -23,6 +23,16 @@ var audits = []Mutant{
 		New: `
 			if fn != nil {
 				err = fn()`,
+	},
+	{
+		Name: "audit: an act has another name in the console than in the commands", Rule: "audit",
+		Dir: "cmd/semel/internal/cli", Func: "consoleAct", Package: "cmd/semel/internal/cli", Run: "TestAudit_ActOfConsole_HasTheWordsOfTheCommand",
+		Old: "Act: a.Verb,", New: `Act: "console: " + a.Verb,`,
+	},
+	{
+		Name: "audit: the log has another result than the trail", Rule: "audit",
+		Dir: "cmd/semel/internal/cli", Func: "(*env).act", Package: "cmd/semel/internal/cli", Run: "TestAudit_EachAct_HasIntentAndResult",
+		Old: "return result, errors.Join(err, trail.Close())", New: `return "accepted", errors.Join(err, trail.Close())`,
 	},
 	{
 		Name: "audit: the key is in the clear", Rule: "audit",
@@ -51,7 +61,7 @@ var audits = []Mutant{
 	},
 	{
 		Name: "audit: the text of an error has the tenant in the clear", Rule: "audit",
-		Dir: "cmd/semel/internal/audit", Func: "errorText", Package: "cmd/semel/internal/cli", Run: "TestAudit_EachAct_HasIntentAndResult",
+		Dir: "internal/acts", Func: "Text", Package: "cmd/semel/internal/cli", Run: "TestAudit_EachAct_HasIntentAndResult",
 		Old: "return n.WithoutNames()", New: "return n.Error()",
 	},
 }

@@ -16,14 +16,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/semel-go/semel"
-	"github.com/semel-go/semel/outbox"
+	"github.com/semel-go/semel/internal/acts"
 	"github.com/semel-go/semel/store"
 )
 
 // Act is what an operator has asked for. Fields without a meaning for an act are zero.
 type Act struct {
-	Act      string `json:"act"` // such as "resolve"
+	Act      string `json:"act"` // a word of package acts, such as "resolve"
+	Via      string `json:"via"` // acts.ViaCommand or acts.ViaConsole
 	Operator string `json:"operator"`
 	Store    string `json:"store"` // its URL, without a password
 	Record
@@ -58,6 +58,14 @@ type Part struct {
 // Nothing reports whether there was nothing to erase and nothing to leave.
 func (c *Counts) Nothing() bool { return c != nil && *c == Counts{} }
 
+// Result says in words what the act, which ended with err, has done.
+func (a *Act) Result(err error) string {
+	if err == nil && a.Counts.Nothing() {
+		return acts.NothingToErase
+	}
+	return acts.Result(err)
+}
+
 // Record names the records of an act. It has hashes, so that the trail does not keep the
 // names that a later erasure removes from the store. Make it with RecordOf.
 type Record struct {
@@ -79,28 +87,13 @@ func RecordOf(k store.Key) Record {
 	return r
 }
 
-// Named is an error whose text has the name of a tenant or a key. The trail gets the text
-// of WithoutNames instead.
-type Named interface {
-	error
-	WithoutNames() string
-}
-
-// errorText is the text of an error for the trail.
-func errorText(err error) string {
-	if n, ok := errors.AsType[Named](err); ok {
-		return n.WithoutNames()
-	}
-	return err.Error()
-}
-
 // entry is a line of the file.
 type entry struct {
 	Time  time.Time `json:"time"`
 	ID    string    `json:"id"`    // equal in the two lines of an act
 	Event string    `json:"event"` // intent or result
 	Act
-	Result  string `json:"result,omitempty"` // done, NothingToErase, partly done, not done or unknown
+	Result  string `json:"result,omitempty"` // a result of package acts
 	*Counts        // nil, except for the result of an erasure
 	Error   string `json:"error,omitempty"`
 }
@@ -163,15 +156,12 @@ func (t *Trail) Begin(a Act) (end func(err error) error, err error) {
 	_, _ = rand.Read(id[:]) // it never fails
 	e := entry{Time: time.Now().UTC(), ID: hex.EncodeToString(id[:]), Event: "intent", Act: a}
 	if err := t.write(&e); err != nil {
-		return nil, fmt.Errorf("%w: %w: %w", ErrNothing, ErrNotWritten, err)
+		return nil, fmt.Errorf("%w: %w: %w", acts.ErrNothing, ErrNotWritten, err)
 	}
 	return func(err error) error {
-		e.Time, e.Event, e.Result, e.Counts = time.Now().UTC(), "result", Result(err), a.Counts
-		switch {
-		case err != nil:
-			e.Error = errorText(err)
-		case a.Counts.Nothing():
-			e.Result = NothingToErase
+		e.Time, e.Event, e.Result, e.Counts = time.Now().UTC(), "result", a.Result(err), a.Counts
+		if err != nil {
+			e.Error = acts.Text(err)
 		}
 		if err := t.write(&e); err != nil {
 			return fmt.Errorf("%w: the result of the act, which is %q, is missing there: %w", ErrNotWritten, e.Result, err)
@@ -180,14 +170,15 @@ func (t *Trail) Begin(a Act) (end func(err error) error, err error) {
 	}, nil
 }
 
-// Do carries out an act between its two lines.
-func (t *Trail) Do(a Act, fn func() error) error {
+// Do carries out an act between its two lines. The result is that of the act, also if its line
+// cannot be written.
+func (t *Trail) Do(a Act, fn func() error) (result string, err error) {
 	end, err := t.Begin(a)
 	if err != nil {
-		return err
+		return acts.NotDone, err
 	}
 	err = fn()
-	return errors.Join(err, end(err))
+	return a.Result(err), errors.Join(err, end(err))
 }
 
 // write appends a line in one piece, and waits until it is on the disk.
@@ -202,30 +193,4 @@ func (t *Trail) write(e *entry) error {
 		return err
 	}
 	return t.file.Sync()
-}
-
-// ErrNothing marks errors after which nothing was changed.
-var ErrNothing = errors.New("nothing was changed")
-
-// ErrPartly marks errors after which a part of the act is done.
-var ErrPartly = errors.New("not everything is done")
-
-// NothingToErase is the result of an erasure that found no record. It is no proof that a
-// tenant was erased: the tenant can be misspelt, or stored as a hash.
-const NothingToErase = "nothing to erase"
-
-// Result says in words what an act that ended with err has done.
-func Result(err error) string {
-	switch {
-	case err == nil:
-		return "done"
-	case errors.Is(err, ErrPartly):
-		return "partly done"
-	}
-	for _, refusal := range []error{ErrNothing, store.ErrChanged, store.ErrNotFound, semel.ErrInvalid, outbox.ErrNotFound, outbox.ErrState} {
-		if errors.Is(err, refusal) {
-			return "not done"
-		}
-	}
-	return "unknown"
 }

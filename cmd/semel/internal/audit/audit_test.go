@@ -10,9 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/semel-go/semel"
-	"github.com/semel-go/semel/outbox"
-	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/internal/acts"
 )
 
 func TestDo_ManyAtOnce_EachLineIsWhole(t *testing.T) {
@@ -29,7 +27,7 @@ func TestDo_ManyAtOnce_EachLineIsWhole(t *testing.T) {
 			}
 			defer trail.Close()
 			for n := range acts {
-				if err := trail.Do(Act{Act: "resolve", Reason: strings.Repeat("long ", 2000), Position: int64(c*acts + n + 1)}, func() error { return nil }); err != nil {
+				if _, err := trail.Do(Act{Act: "resolve", Reason: strings.Repeat("long ", 2000), Position: int64(c*acts + n + 1)}, func() error { return nil }); err != nil {
 					t.Error(err)
 				}
 			}
@@ -67,10 +65,10 @@ func TestBegin_ResultCannotBeWritten_ErrorSaysWhatHappened(t *testing.T) {
 	if err := trail.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := end(nil); !errors.Is(err, ErrNotWritten) || errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), `"done"`) {
+	if err := end(nil); !errors.Is(err, ErrNotWritten) || errors.Is(err, acts.ErrNothing) || !strings.Contains(err.Error(), `"done"`) {
 		t.Errorf("error %v, want one that says that the act is done", err)
 	}
-	if _, err := trail.Begin(Act{Act: "resolve"}); !errors.Is(err, ErrNotWritten) || !errors.Is(err, ErrNothing) {
+	if _, err := trail.Begin(Act{Act: "resolve"}); !errors.Is(err, ErrNotWritten) || !errors.Is(err, acts.ErrNothing) {
 		t.Errorf("the next act: error %v, want one that says that nothing was done", err)
 	}
 }
@@ -82,23 +80,7 @@ func TestOpen_NoPath_WritesNothing(t *testing.T) {
 		t.Fatal(trail, err)
 	}
 	did := errors.New("did it")
-	if err := trail.Do(Act{}, func() error { return did }); !errors.Is(err, did) || trail.Close() != nil {
+	if _, err := trail.Do(Act{}, func() error { return did }); !errors.Is(err, did) || trail.Close() != nil {
 		t.Errorf("error %v, want the act's", err)
-	}
-}
-
-func TestResult_EachError_IsDoneNotDoneOrUnknown(t *testing.T) {
-	t.Parallel()
-	for want, errs := range map[string][]error{
-		"done":        {nil},
-		"partly done": {fmt.Errorf("%w: 3 records are left", ErrPartly)},
-		"not done":    {ErrNothing, store.ErrChanged, store.ErrNotFound, &semel.Error{Reason: semel.ErrInvalid}, outbox.ErrNotFound, outbox.ErrState},
-		"unknown":     {errors.New("connection reset"), &semel.Error{Reason: semel.ErrUnavailable}},
-	} {
-		for _, err := range errs {
-			if got := Result(err); got != want {
-				t.Errorf("%v: %q, want %q", err, got, want)
-			}
-		}
 	}
 }

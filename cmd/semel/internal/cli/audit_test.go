@@ -2,6 +2,8 @@ package cli
 
 import (
 	"encoding/json"
+	"net/http"
+	neturl "net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -56,7 +58,7 @@ func TestAudit_EachAct_HasIntentAndResult(t *testing.T) {
 		}
 		intent, result := lines[2*i], lines[2*i+1]
 		for n, l := range []map[string]any{intent, result} {
-			if l["event"] != []string{"intent", "result"}[n] || l["act"] != a.act || l["reason"] != "ticket 12" || l["store"] != url || l["time"] == nil ||
+			if l["event"] != []string{"intent", "result"}[n] || l["act"] != a.act || l["via"] != "command" || l["reason"] != "ticket 12" || l["store"] != url || l["time"] == nil ||
 				l["id"] != intent["id"] || !strings.Contains(l["operator"].(string), "sudo: eve") {
 				t.Errorf("%s: line %v", a.act, l)
 			}
@@ -67,6 +69,9 @@ func TestAudit_EachAct_HasIntentAndResult(t *testing.T) {
 				t.Errorf("%s: the key is %v, want the hash %s", a.act, l["key"], want)
 			}
 		}
+		if l := logged(t, r.stderr, a.act); l["result"] != a.result || l["via"] != "command" || (l["error"] == nil) != (a.result == "done") {
+			t.Errorf("%s: the log has %v, want the result %q", a.act, l, a.result)
+		}
 		if result["result"] != a.result || intent["result"] != nil || (result["error"] == nil) != (a.result == "done") {
 			t.Errorf("%s: %v, then %v; want the result %q; %+v", a.act, intent, result, a.result, r)
 		}
@@ -76,6 +81,43 @@ func TestAudit_EachAct_HasIntentAndResult(t *testing.T) {
 	}
 	if i, err := os.Stat(path); err != nil || i.Mode().Perm() != 0o600 {
 		t.Errorf("the mode of the file is %v, %v", i.Mode(), err)
+	}
+}
+
+// logged is the line of JSON about an act on standard error.
+func logged(t *testing.T, stderr, act string) (l map[string]any) {
+	t.Helper()
+	for line := range strings.Lines(stderr) {
+		l = nil
+		if json.Unmarshal([]byte(line), &l) == nil && l["msg"] == act {
+			return l
+		}
+	}
+	t.Errorf("%s: no line about it in %s", act, stderr)
+	return nil
+}
+
+// A search for an act finds it, whether it was done by a command or in the console.
+func TestAudit_ActOfConsole_HasTheWordsOfTheCommand(t *testing.T) {
+	t.Parallel()
+	url, st := seed(t)
+	path := filepath.Join(t.TempDir(), "trail")
+	site := startConsole(t, "--store", url, "--write", "--user-header", "X-User", "--audit", path)
+	for _, c := range []struct{ key, act, want string }{{"parked", "failed", "resolve"}, {"failed", "reopen", "reopen"}} {
+		form := neturl.Values{"operation": {"http"}, "tenant": {"ann"}, "key": {c.key}, "fence": {fenceOf(t, st, c.key)}, "act": {c.act}, "reason": {"ticket 12"}}
+		r := request(t, "POST", site+"record?"+form.Encode(), form)
+		r.Header.Set("X-User", "eve")
+		if status, body := visit(t, r); status != http.StatusOK {
+			t.Fatalf("status %d\n%s", status, body)
+		}
+		lines := trail(t, path)
+		last := lines[len(lines)-1]
+		if last["act"] != c.want || last["via"] != "console" || last["operator"] != "eve" || last["result"] != "done" {
+			t.Errorf("%s: the entry is %v", c.act, last)
+		}
+		if d, _ := last["detail"].(map[string]any); c.act == "failed" && d["verdict"] != "failed" {
+			t.Errorf("the entry has no verdict: %v", last)
+		}
 	}
 }
 
@@ -127,7 +169,7 @@ func TestAudit_NotWritable_NothingIsDone(t *testing.T) {
 	for _, path := range []string{t.TempDir(), "/dev/full"} {
 		r := command(t, "inspect", "resolve", "parked", "--tenant", "ann", "--store", url, "--fence", fenceOf(t, st, "parked"), "--verdict", "failed", "--reason", "r", "--audit", path)
 		f, err := st.Get(t.Context(), store.Key{Operation: "http", Tenant: "ann", Value: "parked"})
-		if r.code == program.ExitOK || err != nil || f.Record.State != store.Unknown || !strings.Contains(r.stderr, `"result":"refused"`) {
+		if r.code == program.ExitOK || err != nil || f.Record.State != store.Unknown || !strings.Contains(r.stderr, `"result":"not done"`) {
 			t.Errorf("%s: %+v; the record is %v, %v", path, r, f.Record.State, err)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/erase"
+	"github.com/semel-go/semel/internal/acts"
 	"github.com/semel-go/semel/store"
 )
 
@@ -155,28 +155,22 @@ func (c *eraseCmd) Run(ctx context.Context, e *env) error {
 			_, err := c.erase(ctx, e, h, &u, keys)
 			return err
 		}
-		a := c.actOn("erase", keys[main], 0, c.Reason, map[string]any{"answers_only": c.AnswersOnly, "rewrite": c.Rewrite})
+		a := c.actOn(acts.Erase, keys[main], 0, c.Reason, map[string]any{"answers_only": c.AnswersOnly, "rewrite": c.Rewrite})
 		a.Counts = &audit.Counts{}
 		var counts erasedCounts
-		err := e.act(a, func() (err error) {
+		result, err := e.act(a, func() (err error) {
 			counts, err = c.erase(ctx, e, h, &u, keys)
 			*a.Counts = counts.forTrail(main)
 			return err
 		})
-		result := "erased"
-		switch {
-		case err != nil:
-			result = err.Error()
-		case a.Counts.Nothing():
-			result = audit.NothingToErase
+		attrs := []any{
+			"operation", a.Operation, "tenant_sha256", a.TenantSHA256, "key", a.KeyHash, "reason", c.Reason, "answers_only", c.AnswersOnly,
+			"erased", counts.Erased, "erased_by_hash", counts.ErasedByHash, "left", a.Counts.Left, "timers", counts.Timers, "rewritten", counts.Rewritten,
 		}
-		log := slog.New(slog.NewJSONHandler(e.stderr, nil))
 		if part := a.Counts.OtherPart; part != nil {
-			log = log.With("other_part", part)
+			attrs = append(attrs, "other_part", part)
 		}
-		log.Info("erase", "operator", operator(e), "operation", a.Operation, "tenant_sha256", a.TenantSHA256, "key", a.KeyHash,
-			"reason", c.Reason, "answers_only", c.AnswersOnly, "erased", counts.Erased, "erased_by_hash", counts.ErasedByHash, "left", a.Counts.Left,
-			"timers", counts.Timers, "rewritten", counts.Rewritten, "result", result)
+		e.logAct(acts.Erase, result, err, attrs...)
 		return err
 	})
 }
@@ -218,7 +212,7 @@ func (c *eraseCmd) erase(ctx context.Context, e *env, h storeurl.Handle, u *stor
 		return counts, err
 	}
 	if err == nil && c.Yes && found.Left > 0 {
-		err = fmt.Errorf("%w: %s left; do what is said above, and erase again", audit.ErrPartly, input.Count(found.Left, "record"))
+		err = fmt.Errorf("%w: %s left; do what is said above, and erase again", acts.ErrPartly, input.Count(found.Left, "record"))
 	}
 	return counts, err
 }

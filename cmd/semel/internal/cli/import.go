@@ -77,8 +77,14 @@ func (c *importCmd) Run(ctx context.Context, e *env) (err error) {
 	stats, err := importer.Run(ctx, source, to, &importer.Options{
 		Defaults: importer.Defaults{Operation: c.Operation, Status: c.Status, Retention: time.Duration(c.Retention), HashKeys: secret},
 		DryRun:   c.DryRun,
-		Bad: func(row int64, err error) {
-			messages.say("semel import: row %d: %s", row, strings.Join(input.Lines(err), "; "))
+		Bad: func(row int64, k store.Key, err error) {
+			reason := strings.Join(input.Lines(err), "; ")
+			if k.Value == "" {
+				messages.say("semel import: row %d: %s", row, reason)
+				return
+			}
+			k.Value = k.Value[:min(len(k.Value), importer.MaxKey)]
+			messages.say("semel import: row %d: %s: %s", row, reason, nameOf(k))
 		},
 		Different: func(row int64, k store.Key) {
 			messages.say("semel import: row %d: the record has another answer, and stays: %s", row, nameOf(k))

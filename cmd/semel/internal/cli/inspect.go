@@ -12,6 +12,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/secrets"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/console"
+	"github.com/semel-go/semel/internal/acts"
 	"github.com/semel-go/semel/store"
 )
 
@@ -118,15 +119,21 @@ func (v *raw) Decode(ctx *kong.DecodeContext) error {
 }
 
 // act carries out what an operator has asked for. With --audit it writes an entry before
-// and after it, and refuses it if that is not possible.
-func (e *env) act(a audit.Act, fn func() error) error {
+// and after it, and refuses it if that is not possible. The caller logs the result.
+func (e *env) act(a audit.Act, fn func() error) (result string, err error) {
 	trail, err := e.openTrail()
 	if err != nil {
-		return err
+		return acts.NotDone, err
 	}
-	a.Operator = operator(e)
-	err = trail.Do(a, fn)
-	return errors.Join(err, trail.Close())
+	a.Operator, a.Via = operator(e), acts.ViaCommand
+	result, err = trail.Do(a, fn)
+	return result, errors.Join(err, trail.Close())
+}
+
+// logAct writes a line of JSON about an act to standard error.
+func (e *env) logAct(act, result string, err error, attrs ...any) {
+	log := slog.New(slog.NewJSONHandler(e.stderr, nil))
+	acts.Log(context.Background(), log, act, acts.ViaCommand, result, err, append([]any{"operator", operator(e)}, attrs...)...)
 }
 
 // openTrail opens the audit trail; nil without --audit.
@@ -147,11 +154,14 @@ func (c *storeFlag) actOn(name string, k store.Key, fence uint64, reason string,
 
 // consoleAct is an act of somebody who uses the console.
 func consoleAct(a *console.Act, st string) audit.Act {
-	entry := audit.Act{Act: "console: " + a.Verb, Operator: a.Operator, Store: storeName(st), Position: a.Position, Reason: a.Reason}
+	entry := audit.Act{Act: a.Verb, Via: acts.ViaConsole, Operator: a.Operator, Store: storeName(st), Position: a.Position, Reason: a.Reason}
 	if a.Position == 0 {
 		entry.Record, entry.Fence = audit.RecordOf(a.Key), a.Fence
 	}
-	if a.Step != "" {
+	switch {
+	case a.Verdict != "":
+		entry.Detail = map[string]any{"verdict": a.Verdict}
+	case a.Step != "":
 		entry.Detail = map[string]any{"step": a.Step}
 	}
 	return entry

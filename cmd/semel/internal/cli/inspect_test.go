@@ -196,7 +196,7 @@ func TestInspectResolve_Parked_Resolved(t *testing.T) {
 				t.Fatalf("not one line of JSON: %q: %v", r.stderr, err)
 			}
 			if !strings.Contains(line["operator"].(string), "sudo: eve") || line["reason"] != "ledger 4711" || fmt.Sprintf("%.0f", line["fence"]) != fence ||
-				line["verdict"] != c.args[1] || line["key"] == "parked" || line["result"] != "accepted" {
+				line["verdict"] != c.args[1] || line["key"] == "parked" || line["result"] != "done" {
 				t.Errorf("logged %v", line)
 			}
 			if !strings.Contains(f.Record.Holder, "sudo: eve") || !strings.Contains(f.Record.Holder, "ledger 4711") {
@@ -225,7 +225,7 @@ func TestInspectResolve_OldFence_ChangesNothing(t *testing.T) {
 	}
 	now := fenceOf(t, st, "parked")
 	r := command(t, "inspect", "resolve", "parked", "--tenant", "ann", "--store", url, "--fence", old, "--reason", "r", "--verdict", "did-not-happen")
-	if r.code != program.ExitFailed || !strings.Contains(r.stderr, "its fence is now "+now) || old == now || !strings.Contains(r.stderr, `"result":"refused"`) {
+	if r.code != program.ExitFailed || !strings.Contains(r.stderr, "its fence is now "+now) || old == now || !strings.Contains(r.stderr, `"result":"not done"`) {
 		t.Errorf("%+v", r)
 	}
 	f, err := st.Get(t.Context(), store.Key{Operation: "http", Tenant: "ann", Value: "parked"})

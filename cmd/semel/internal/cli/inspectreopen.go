@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/cmd/semel/internal/config"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/internal/acts"
 	"github.com/semel-go/semel/internal/history"
 	"github.com/semel-go/semel/store"
 )
@@ -47,13 +47,8 @@ func (c *inspectReopenCmd) Run(ctx context.Context, e *env) error {
 			return err
 		}
 		k := f.Record.Key
-		err = e.act(c.actOn("reopen", k, c.Fence, c.Reason, nil), func() error { return c.reopen(ctx, e, h, k) })
-		result := "reopened"
-		if err != nil {
-			result = err.Error()
-		}
-		slog.New(slog.NewJSONHandler(e.stderr, nil)).Info("reopen", "operator", operator(e), "operation", k.Operation, "tenant", k.Tenant,
-			"key", k.Short(), "fence", c.Fence, "reason", c.Reason, "result", result)
+		result, err := e.act(c.actOn(acts.Reopen, k, c.Fence, c.Reason, nil), func() error { return c.reopen(ctx, e, h, k) })
+		e.logAct(acts.Reopen, result, err, "operation", k.Operation, "tenant", k.Tenant, "key", k.Short(), "fence", c.Fence, "reason", c.Reason)
 		if err != nil {
 			return err
 		}

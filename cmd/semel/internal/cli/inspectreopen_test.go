@@ -31,13 +31,13 @@ func TestInspectReopen_FailedRecord_IsReleasedAndLogged(t *testing.T) {
 		return line
 	}
 	line := logged(r.stderr)
-	if !strings.Contains(line["operator"].(string), "sudo: eve") || line["reason"] != "the bank was down" || line["result"] != "reopened" ||
+	if !strings.Contains(line["operator"].(string), "sudo: eve") || line["reason"] != "the bank was down" || line["result"] != "done" ||
 		fmt.Sprintf("%.0f", line["fence"]) != fence {
 		t.Errorf("logged %v", line)
 	}
 	r = commandIn(t, nil, "", args...)
-	if result := logged(r.stderr)["result"].(string); r.code != program.ExitFailed || !strings.Contains(result, "nothing was changed") {
-		t.Errorf("again: %+v, logged result %q", r, result)
+	if l := logged(r.stderr); r.code != program.ExitFailed || l["result"] != "not done" || !strings.Contains(l["error"].(string), "nothing was changed") {
+		t.Errorf("again: %+v, logged %v", r, l)
 	}
 }
 

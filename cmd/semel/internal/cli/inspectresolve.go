@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/textproto"
 	"os"
 	"os/user"
@@ -15,10 +14,10 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
-	"github.com/semel-go/semel/cmd/semel/internal/audit"
 	"github.com/semel-go/semel/cmd/semel/internal/config"
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/internal/acts"
 	"github.com/semel-go/semel/internal/history"
 	"github.com/semel-go/semel/store"
 )
@@ -39,7 +38,7 @@ type inspectResolveCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*inspectResolveCmd) Help() string {
-	return `A parked request (state unknown) may or may not have taken effect. Find out in your service, then give the verdict. The verdict did-not-happen must stay true: a request that is still on its way must not arrive later. It is about the steps that are not recorded. The steps that semel inspect get shows are done, and the next run does not repeat them. If the record has changed since semel inspect get, the command changes nothing, shows the present fence and exits with 1. Each use writes one line of JSON to standard error with the operator, the verdict, the reason and its result: accepted, refused or unknown (the store did not answer). The record keeps the operator and the reason as its holder.
+	return `A parked request (state unknown) may or may not have taken effect. Find out in your service, then give the verdict. The verdict did-not-happen must stay true: a request that is still on its way must not arrive later. It is about the steps that are not recorded. The steps that semel inspect get shows are done, and the next run does not repeat them. If the record has changed since semel inspect get, the command changes nothing, shows the present fence and exits with 1. Each use writes one line of JSON to standard error with the operator, the verdict, the reason and its result: done, not done or unknown (the store did not answer). The record keeps the operator and the reason as its holder.
 
 Examples:
 
@@ -62,9 +61,9 @@ func (c *inspectResolveCmd) Run(ctx context.Context, e *env) error {
 		if err != nil {
 			return err
 		}
-		err = e.act(c.actOn("resolve", f.Record.Key, c.Fence, c.Reason, map[string]any{"verdict": c.Verdict, "status": c.Status}),
+		result, err := e.act(c.actOn(acts.Resolve, f.Record.Key, c.Fence, c.Reason, map[string]any{"verdict": c.Verdict, "status": c.Status}),
 			func() error { return c.resolve(ctx, e, h, &f, v) })
-		c.log(e, f.Record.Key, err)
+		c.log(e, f.Record.Key, result, err)
 		if err != nil {
 			return err
 		}
@@ -97,7 +96,7 @@ func (c *inspectResolveCmd) resolve(ctx context.Context, e *env, h storeurl.Hand
 }
 
 // errRefused marks the errors after which nothing has changed.
-var errRefused = audit.ErrNothing
+var errRefused = acts.ErrNothing
 
 // checkShape refuses an answer that callers of the operation could not read.
 func (c *inspectResolveCmd) checkShape(r *store.Record) error {
@@ -199,21 +198,10 @@ func (c *inspectResolveCmd) body(e *env) ([]byte, error) {
 	return body, err
 }
 
-// log logs the verdict, and whether it was accepted, refused or is in doubt.
-func (c *inspectResolveCmd) log(e *env, k store.Key, err error) {
-	attrs := []any{
-		"operator", operator(e), "operation", k.Operation, "tenant", k.Tenant,
-		"key", k.Short(), "fence", c.Fence, "verdict", c.Verdict, "status", c.Status, "reason", c.Reason,
-	}
-	log := slog.New(slog.NewJSONHandler(e.stderr, nil))
-	switch {
-	case err == nil:
-		log.Info("resolve", append(attrs, "result", "accepted")...)
-	case errors.Is(err, errRefused):
-		log.Warn("resolve refused", append(attrs, "result", "refused", "error", err)...)
-	default:
-		log.Error("resolve failed", append(attrs, "result", "unknown", "error", err)...)
-	}
+// log logs the verdict with its result.
+func (c *inspectResolveCmd) log(e *env, k store.Key, result string, err error) {
+	e.logAct(acts.Resolve, result, err, "operation", k.Operation, "tenant", k.Tenant,
+		"key", k.Short(), "fence", c.Fence, "verdict", c.Verdict, "status", c.Status, "reason", c.Reason)
 }
 
 // operator returns the name of the user of the operating system.

@@ -48,7 +48,7 @@ func TestInspectResolve_CallOfDo_NeedsItsCodec(t *testing.T) {
 		return commandIn(t, nil, stdin, append([]string{"inspect", "resolve", "k", "--operation", "pay", "--tenant", "ann", "--store", "sqlite:" + path,
 			"--fence", fmt.Sprint(f.Record.Fence), "--reason", "r", "--verdict", "happened"}, args...)...)
 	}
-	if r := resolve("", "--status", "201"); r.code != program.ExitFailed || !strings.Contains(r.stderr, "--codec json") || !strings.Contains(r.stderr, `"result":"refused"`) {
+	if r := resolve("", "--status", "201"); r.code != program.ExitFailed || !strings.Contains(r.stderr, "--codec json") || !strings.Contains(r.stderr, `"result":"not done"`) {
 		t.Errorf("a status: %+v", r)
 	}
 	if r := resolve("{", "--codec", "json", "--body-file", "-"); r.code != program.ExitUsage {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/semel-go/semel/cmd/semel/internal/audit"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/internal/acts"
 	"github.com/semel-go/semel/outbox"
 )
 
@@ -224,22 +224,18 @@ type changeFlags struct {
 }
 
 // change makes a change, and logs who has made it, and why.
-func (c *changeFlags) change(ctx context.Context, e *env, name, done string, fn func(storeurl.Outbox) error) error {
+func (c *changeFlags) change(ctx context.Context, e *env, act, done string, fn func(storeurl.Outbox) error) error {
 	if strings.TrimSpace(c.Reason) == "" {
 		return wrong("--reason", "", "must not be empty")
 	}
 	return c.with(ctx, func(b storeurl.Outbox) error {
-		err := e.act(audit.Act{Act: "outbox " + name, Store: storeName(c.Store), Position: c.Position, Reason: c.Reason}, func() error { return fn(b) })
-		result := done
-		if err != nil {
-			result = err.Error()
-		}
-		slog.New(slog.NewJSONHandler(e.stderr, nil)).Info("outbox "+name, "operator", operator(e), "position", c.Position, "reason", c.Reason, "result", result)
+		result, err := e.act(audit.Act{Act: act, Store: storeName(c.Store), Position: c.Position, Reason: c.Reason}, func() error { return fn(b) })
+		e.logAct(act, result, err, "position", c.Position, "reason", c.Reason)
 		if err != nil {
 			return err
 		}
 		if e.json {
-			return json.NewEncoder(e.stdout).Encode(map[string]any{"position": c.Position, "result": done})
+			return json.NewEncoder(e.stdout).Encode(map[string]any{"position": c.Position, "result": result})
 		}
 		_, err = fmt.Fprintf(e.stdout, "%s: message %d\n", done, c.Position)
 		return err
@@ -259,7 +255,7 @@ Example:
 }
 
 func (c *outboxRetryCmd) Run(ctx context.Context, e *env) error {
-	return c.change(ctx, e, "retry", "due", func(b storeurl.Outbox) error { return b.Retry(ctx, c.Position) })
+	return c.change(ctx, e, acts.OutboxRetry, "due", func(b storeurl.Outbox) error { return b.Retry(ctx, c.Position) })
 }
 
 type outboxDropCmd struct{ changeFlags }
@@ -275,5 +271,5 @@ Example:
 }
 
 func (c *outboxDropCmd) Run(ctx context.Context, e *env) error {
-	return c.change(ctx, e, "drop", "dropped", func(b storeurl.Outbox) error { return b.Drop(ctx, c.Position) })
+	return c.change(ctx, e, acts.OutboxDrop, "dropped", func(b storeurl.Outbox) error { return b.Drop(ctx, c.Position) })
 }

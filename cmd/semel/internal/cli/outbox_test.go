@@ -126,8 +126,8 @@ func TestOutboxRetryAndDrop_ChangeIsLoggedWithReason(t *testing.T) {
 		want string
 	}{
 		{[]string{"retry", waiting}, program.ExitFailed, "another state"},
-		{[]string{"retry", quarantined}, program.ExitOK, `"result":"due"`},
-		{[]string{"drop", behind}, program.ExitOK, `"result":"dropped"`},
+		{[]string{"retry", quarantined}, program.ExitOK, `"result":"done"`},
+		{[]string{"drop", behind}, program.ExitOK, `"result":"done"`},
 		{[]string{"drop", behind}, program.ExitFailed, "no such message"},
 	} {
 		r := commandIn(t, map[string]string{"SUDO_USER": "eve"}, "", append(append([]string{"outbox"}, c.args...), "--store", url, "--reason", "a test")...)

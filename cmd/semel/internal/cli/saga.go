@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
-	"github.com/semel-go/semel/cmd/semel/internal/audit"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/internal/acts"
 	"github.com/semel-go/semel/internal/history"
 	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/saga"
@@ -142,22 +141,16 @@ type decideFlags struct {
 }
 
 // decide applies a decision, and writes a line of JSON about it to standard error.
-func (c *decideFlags) decide(ctx context.Context, e *env, verb string, k store.Key, i saga.Intervention) error {
+func (c *decideFlags) decide(ctx context.Context, e *env, act string, k store.Key, i saga.Intervention) error {
 	if strings.TrimSpace(c.Reason) == "" {
 		return wrong("--reason", "", "must not be empty")
 	}
 	i.Why, i.NotHappened = operator(e)+": "+c.Reason, c.NotHappened
 	return c.with(ctx, e.log, func(h storeurl.Handle) error {
 		detail := map[string]any{"step": i.Done, "not_happened": c.NotHappened}
-		err := e.act(c.actOn("saga "+verb, k, c.Fence, c.Reason, detail), func() error { return c.intervene(ctx, h, k, i) })
-		result := "decided"
-		if n, ok := errors.AsType[audit.Named](err); ok {
-			result = n.WithoutNames()
-		} else if err != nil {
-			result = err.Error()
-		}
-		slog.New(slog.NewJSONHandler(e.stderr, nil)).Info("saga "+verb, "operator", operator(e), "operation", k.Operation, "tenant", k.Tenant,
-			"key", k.Short(), "fence", c.Fence, "reason", c.Reason, "step", i.Done, "not_happened", c.NotHappened, "result", result)
+		result, err := e.act(c.actOn(act, k, c.Fence, c.Reason, detail), func() error { return c.intervene(ctx, h, k, i) })
+		e.logAct(act, result, err, "operation", k.Operation, "tenant", k.Tenant,
+			"key", k.Short(), "fence", c.Fence, "reason", c.Reason, "step", i.Done, "not_happened", c.NotHappened)
 		if err != nil {
 			return err
 		}
@@ -202,7 +195,7 @@ func (e *decisionError) Error() string { return e.WithoutNames() + "; " + e.next
 // Unwrap says that nothing has changed.
 func (*decisionError) Unwrap() error { return errRefused }
 
-// WithoutNames implements audit.Named.
+// WithoutNames implements acts.Named.
 func (e *decisionError) WithoutNames() string { return errRefused.Error() + ": " + e.why }
 
 // showAgain is the command that shows a saga.
@@ -231,7 +224,7 @@ Example:
 }
 
 func (c *sagaRetryCmd) Run(ctx context.Context, e *env) error {
-	return c.decide(ctx, e, "retry", saga.Key(string(c.Name), string(c.Tenant), string(c.ID)), saga.Intervention{})
+	return c.decide(ctx, e, acts.SagaRetry, saga.Key(string(c.Name), string(c.Tenant), string(c.ID)), saga.Intervention{})
 }
 
 type sagaSkipCmd struct {
@@ -258,7 +251,7 @@ func (c *sagaSkipCmd) Run(ctx context.Context, e *env) error {
 		return wrong("--result", c.Result, "must be JSON")
 	}
 	i := saga.Intervention{Done: c.Step, Result: []byte(c.Result)}
-	return c.decide(ctx, e, "skip", saga.Key(string(c.Name), string(c.Tenant), string(c.ID)), i)
+	return c.decide(ctx, e, acts.SagaSkip, saga.Key(string(c.Name), string(c.Tenant), string(c.ID)), i)
 }
 
 type sagaBackCmd struct {
@@ -278,5 +271,5 @@ Example:
 }
 
 func (c *sagaBackCmd) Run(ctx context.Context, e *env) error {
-	return c.decide(ctx, e, "back", saga.Key(string(c.Name), string(c.Tenant), string(c.ID)), saga.Intervention{Back: true})
+	return c.decide(ctx, e, acts.SagaBack, saga.Key(string(c.Name), string(c.Tenant), string(c.ID)), saga.Intervention{Back: true})
 }

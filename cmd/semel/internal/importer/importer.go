@@ -31,10 +31,11 @@ func (e *RowError) Unwrap() error { return e.Err }
 type Options struct {
 	Defaults
 	DryRun bool
-	// Bad is called for each row that cannot be imported, with its number from 1 on.
+	// Bad is called for each row that cannot be imported, with its number from 1 on and its
+	// key, hashed if HashKeys is set; the zero Key if the row cannot be read.
 	// Different is called for a row whose key has a record with another answer. Calls do
 	// not overlap.
-	Bad       func(row int64, err error)
+	Bad       func(row int64, k store.Key, err error)
 	Different func(row int64, k store.Key)
 	Progress  func(Stats) // called now and then
 }
@@ -114,7 +115,7 @@ func (r *run) read(ctx context.Context, from Source) error {
 			r.options.Progress(r.stats())
 		}
 		if err != nil {
-			r.refuse(n, err)
+			r.refuse(n, store.Key{}, err)
 			continue
 		}
 		select {
@@ -126,12 +127,12 @@ func (r *run) read(ctx context.Context, from Source) error {
 	return nil
 }
 
-func (r *run) refuse(row int64, err error) {
+func (r *run) refuse(row int64, k store.Key, err error) {
 	r.bad.Add(1)
 	if r.options.Bad != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.options.Bad(row, err)
+		r.options.Bad(row, k, err)
 	}
 }
 
@@ -143,12 +144,12 @@ func (r *run) one(ctx context.Context, row numbered) error {
 		r.expired.Add(1)
 		return nil
 	case err != nil:
-		r.refuse(row.number, err)
+		r.refuse(row.number, record.Key.Hashed(r.options.HashKeys), err)
 		return nil
 	}
 	switch f, err := r.to.Get(ctx, record.Key); {
 	case err == nil && f.Record.Expired(f.Now):
-		r.refuse(row.number, errors.New("the key has a record that has expired; remove it by semel sweep --once, and import again"))
+		r.refuse(row.number, record.Key, errors.New("the key has a record that has expired; remove it by semel sweep --once, and import again"))
 		return nil
 	case err == nil:
 		r.compare(row.number, &record, &f.Record)

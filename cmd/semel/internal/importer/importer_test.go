@@ -63,7 +63,7 @@ func TestRun_Again_ChangesNothing(t *testing.T) {
 		Row{"key": ""},
 	)
 	var bad []string
-	o := &Options{Defaults: *defaults, Bad: func(row int64, err error) { bad = append(bad, fmt.Sprint(row, " ", err)) }}
+	o := &Options{Defaults: *defaults, Bad: func(row int64, k store.Key, err error) { bad = append(bad, fmt.Sprintf("%d %s%v", row, k.Value, err)) }}
 	stats, err := Run(t.Context(), source, st, o)
 	if want := (Stats{Read: 5, Imported: 2, Expired: 1, Bad: 2}); err != nil || stats != want {
 		t.Errorf("%+v, %v", stats, err)
@@ -152,7 +152,7 @@ func imported(t *testing.T, from, query, body string) {
 	st := memstore.New(nil)
 	d := *defaults
 	d.Status = 204
-	stats, err := Run(t.Context(), source, st, &Options{Defaults: d, Bad: func(row int64, err error) { t.Errorf("row %d: %v", row, err) }})
+	stats, err := Run(t.Context(), source, st, &Options{Defaults: d, Bad: func(row int64, _ store.Key, err error) { t.Errorf("row %d: %v", row, err) }})
 	if want := (Stats{Read: 2, Imported: 2}); err != nil || stats != want {
 		t.Fatalf("%+v, %v", stats, err)
 	}
@@ -214,7 +214,7 @@ func TestRedis_Keys_AreRows(t *testing.T) {
 	source := &Redis{Client: client, Match: "idem:*", Name: name, Value: ValueJSON, Rename: map[string]string{"code": "status", "response": "body"}}
 	st := memstore.New(nil)
 	var bad []string
-	stats, err := Run(ctx, source.Rows, st, &Options{Defaults: *defaults, Bad: func(_ int64, err error) { bad = append(bad, err.Error()) }})
+	stats, err := Run(ctx, source.Rows, st, &Options{Defaults: *defaults, Bad: func(_ int64, _ store.Key, err error) { bad = append(bad, err.Error()) }})
 	if want := (Stats{Read: 4, Imported: 2, Bad: 2}); err != nil || stats != want {
 		t.Errorf("%+v, %q, %v", stats, bad, err)
 	}

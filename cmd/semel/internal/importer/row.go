@@ -34,8 +34,10 @@ type Defaults struct {
 // errExpired says that a row need not be imported.
 var errExpired = errors.New("expired")
 
+// MaxKey is the most bytes that a key may have.
+const MaxKey = 255
+
 const (
-	maxKey      = 255
 	leastStatus = 200 // lower ones are no answer
 	mostStatus  = 599
 )
@@ -56,8 +58,8 @@ func (d *Defaults) record(row Row, now time.Time) (r store.Record, err error) {
 		tenant = semel.Shared
 	}
 	errs = append(errs, driver.CheckOperation(r.Key.Operation), driver.CheckTenant(tenant))
-	if n := len(r.Key.Value); n == 0 || n > maxKey {
-		errs = append(errs, fmt.Errorf("key: has %d bytes; it must have 1 to %d", n, maxKey))
+	if n := len(r.Key.Value); n == 0 || n > MaxKey {
+		errs = append(errs, fmt.Errorf("key: has %d bytes; it must have 1 to %d", n, MaxKey))
 	}
 	status, err := numberOf(row["status"], d.Status)
 	if errs = append(errs, named("status", err)); err == nil && (status < leastStatus || status > mostStatus) {

@@ -45,7 +45,7 @@ func ByPassword(path string) (*Login, error) {
 		}
 		user, hash, ok := strings.Cut(line, ":")
 		if _, err := bcrypt.Cost([]byte(hash)); !ok || user == "" || err != nil {
-			return nil, fmt.Errorf("line %d is not USER:HASH with a bcrypt hash; make one with: htpasswd -nB USER", n)
+			return nil, fmt.Errorf("line %d is not USER:HASH with a bcrypt hash; make one with: htpasswd -nB USER (package apache2-utils), or mkpasswd -m bcrypt (package whois)", n)
 		}
 		l.users[user] = []byte(hash)
 	}
@@ -53,7 +53,7 @@ func ByPassword(path string) (*Login, error) {
 		return nil, err
 	}
 	if len(l.users) == 0 {
-		return nil, errors.New("has no user; add one with: htpasswd -B FILE USER")
+		return nil, errors.New("has no user; add one with: htpasswd -B FILE USER (package apache2-utils)")
 	}
 	return l, nil
 }

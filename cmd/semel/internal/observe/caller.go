@@ -84,11 +84,9 @@ func beginning(request string) string {
 	return b
 }
 
-// namesCallers reports whether the callers of a result have something to change, or say
-// which requests somebody must decide about.
-func (r Result) namesCallers() bool {
-	return r == Unkeyed || r == KeyMissing || r == KeyMalformed || r == Mismatch || r == DuringFirst || r == InDoubt || strings.HasPrefix(string(r), refusedPrefix)
-}
+// namesCallers reports whether it matters from where the requests of a result came: it does
+// not for first calls, and for requests that the proxy does not protect anyway.
+func (r Result) namesCallers() bool { return r != First && r != Passed }
 
 // callers counts the callers of one result.
 type callers map[Caller]uint64

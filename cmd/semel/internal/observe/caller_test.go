@@ -101,14 +101,19 @@ func TestNextSteps_EachClass_NamesFlagsOfProxy(t *testing.T) {
 	}
 }
 
-// An answer that leaves doubt, and its duplicates, name their callers, too.
-func TestReport_Doubt_NamesCallers(t *testing.T) {
+// Duplicates and repeats, which take effect twice today, and answers that leave doubt name
+// their callers, too.
+func TestReport_DuplicatesAndDoubt_NameCallers(t *testing.T) {
 	c := NewCounts(NewMemory(2))
 	rule, from := Rule{"http", "/"}, Caller{"POST /payments", "okhttp/4.12.0"}
 	c.Add(rule, First, ServerError, from)
 	c.Add(rule, First, None, Caller{"POST /orders", ""})
 	c.Add(rule, InDoubt, None, from)
 	c.Add(rule, InDoubt, None, from)
+	c.Add(rule, AfterFirst, None, from)
+	c.Add(rule, Again, None, from)
+	c.Add(rule, Unobserved, None, from)
+	c.Add(rule, Passed, None, Caller{"GET /orders", ""})
 	var b strings.Builder
 	if err := c.Report().WriteText(&b); err != nil {
 		t.Fatal(err)
@@ -116,6 +121,9 @@ func TestReport_Doubt_NamesCallers(t *testing.T) {
 	for _, want := range []string{
 		"until somebody decides\n            2  POST /payments  okhttp/4.12.0\n",
 		"the service answered 5xx\n            1  POST /payments  okhttp/4.12.0\n",
+		"answered from the record\n            1  POST /payments  okhttp/4.12.0\n",
+		"repeats for which no answer is kept: sent to the service again\n            1  POST /payments  okhttp/4.12.0\n",
+		"could be compared\n            1  POST /payments  okhttp/4.12.0\n",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the report does not say %q:\n%s", want, b.String())

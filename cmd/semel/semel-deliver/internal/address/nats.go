@@ -91,13 +91,18 @@ func openNATS(ctx context.Context, conn *nats.Conn, stream, durable string, o *s
 		return nil, err
 	}
 	c, err := js.Consumer(ctx, stream, durable)
+	noStream, noConsumer := errors.Is(err, jetstream.ErrStreamNotFound), errors.Is(err, jetstream.ErrConsumerNotFound)
 	switch {
-	case errors.Is(err, jetstream.ErrStreamNotFound):
-		return nil, fmt.Errorf("stream %q does not exist; create it with: nats stream add %s: %w", stream, stream, err)
-	case errors.Is(err, jetstream.ErrConsumerNotFound):
-		return nil, fmt.Errorf("consumer %q of stream %q does not exist; create it with: nats consumer add %s %s --pull --ack=explicit --max-deliver=-1 --max-pending=5000: %w", durable, stream, stream, durable, err)
-	case err != nil:
+	case err == nil:
+		return semelnats.New(js, c, o)
+	case !noStream && !noConsumer:
 		return nil, err
 	}
-	return semelnats.New(js, c, o)
+	var errs []error
+	if noStream {
+		errs = append(errs, fmt.Errorf("stream %q does not exist; create it with: nats stream add %s --subjects 'SUBJECTS' --max-age 7d --defaults, with the subjects of its messages: %w", stream, stream, err))
+	}
+	errs = append(errs, fmt.Errorf("consumer %q of stream %q does not exist; create it with: nats consumer add %s %s --pull --ack explicit --max-deliver=-1 --max-pending 5000 --defaults: %w",
+		durable, stream, stream, durable, jetstream.ErrConsumerNotFound))
+	return nil, errors.Join(append(errs, semelnats.CheckCopies(ctx, js, stream, durable, o))...)
 }

@@ -33,6 +33,7 @@ nats://HOST:4222                       a topic is a subject that a stream takes
 sqs://?region=NAME                     a topic is the name or the URL of a queue;
              endpoint=URL                  credentials come from AWS's usual places
 http://HOST/PATH, https://HOST/PATH    each message is a POST to this URL
+Apache Pulsar        only from a program in Go: semelpulsar.NewSink
 kafka, amqp, nats    tls=true, ca=FILE, cert=FILE, key=FILE`
 
 // SinkOptions are the flags that destinations of HTTP need.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/semel-go/semel/cmd/semel/internal/program"
@@ -18,6 +20,9 @@ import (
 func fails(t *testing.T, args []string, parts ...string) {
 	t.Helper()
 	r := command(t, nil, append([]string{"--to", "http://127.0.0.1:1", "--store", "memory:", "--short-retention"}, args...)...)
+	if strings.Contains(r.stderr, "msg=delivering") {
+		t.Errorf("it says that it delivers:\n%s", r.stderr)
+	}
 	for _, part := range parts {
 		if r.code != program.ExitFailed || !strings.Contains(r.stderr, part) {
 			t.Errorf("exit code %d, want %d and %q in\n%s", r.code, program.ExitFailed, part, r.stderr)
@@ -39,28 +44,59 @@ func kafkaAt(t *testing.T, o ...kfake.Opt) string {
 	return cluster.ListenAddrs()[0]
 }
 
+// withoutCopies makes a stream with a consumer, and no stream for copies.
+func withoutCopies(t *testing.T, url string) {
+	t.Helper()
+	conn, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateConsumer(t.Context(), "ORDERS", jetstream.ConsumerConfig{Durable: "nobody", AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: -1}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// All that a broker lacks is named at once, with the commands, before the program says that
+// it delivers.
 func TestRun_QueueMissing_ExitCode1WithNextStep(t *testing.T) {
 	t.Run("NATS", func(t *testing.T) {
 		t.Parallel()
 		b := openNATS(t)
 		url := strings.TrimSuffix(b.args[1], "/ORDERS/billing")
-		fails(t, []string{"--from", url + "/NOBODY/billing"}, `stream "NOBODY" does not exist; create it with: nats stream add NOBODY`)
+		fails(t, []string{"--from", url + "/NOBODY/billing"}, `stream "NOBODY" does not exist; create it with: nats stream add NOBODY --subjects`, "nats consumer add NOBODY billing --pull")
 		fails(t, []string{"--from", url + "/ORDERS/nobody"}, `consumer "nobody" of stream "ORDERS" does not exist; create it with: nats consumer add ORDERS nobody`)
+		copies := "no stream takes dead-letters.nobody and quarantine.nobody, so copies would be lost; create one with: nats stream add nobody-copies --subjects 'dead-letters.nobody,quarantine.nobody' --defaults"
+		alone := natsServer(t)
+		fails(t, []string{"--from", alone.ClientURL() + "/NOBODY/nobody"}, `stream "NOBODY" does not exist`, `consumer "nobody" of stream "NOBODY" does not exist`, copies)
+		withoutCopies(t, alone.ClientURL())
+		fails(t, []string{"--from", alone.ClientURL() + "/ORDERS/nobody"}, copies)
 	})
 	t.Run("Kafka", func(t *testing.T) {
 		t.Parallel()
 		addr := kafkaAt(t)
 		fails(t, []string{"--from", "kafka://" + addr + "/nobody", "--group", "billing"}, `topic "nobody": does not exist; create it with: kafka-topics.sh --create --topic nobody`)
-		fails(t, []string{"--from", "kafka://" + addr + "/orders", "--group", "billing"}, `topic "dead-letters.billing": does not exist; create it with`)
+		fails(t, []string{"--from", "kafka://" + addr + "/orders", "--group", "billing"},
+			`topic "dead-letters.billing": does not exist; create it with: kafka-topics.sh --create --topic dead-letters.billing`, `topic "quarantine.billing": does not exist; create it with`)
 	})
 	t.Run("RabbitMQ", func(t *testing.T) {
 		t.Parallel()
-		fails(t, []string{"--from", amqptest.Shared(t).URL() + "?queue=nobody"}, `queue "nobody": does not exist; declare it`)
+		fails(t, []string{"--from", amqptest.Shared(t).URL() + "?queue=nobody&declare=nothing"},
+			`queue "nobody": does not exist; declare it with: rabbitmqadmin declare queue name=nobody durable=true arguments='{"x-dead-letter-exchange":""`,
+			`queue "nobody.dead-letters": does not exist; declare it with: rabbitmqadmin declare queue name=nobody.dead-letters durable=true arguments='{"x-queue-type":"quorum"}'`,
+			`queue "nobody.quarantine": does not exist`)
 	})
 	t.Run("SQS", func(t *testing.T) {
 		t.Parallel()
 		fails(t, []string{"--from", "sqs://nobody?region=us-east-1&endpoint=" + sqstest.URL(t)},
-			`queue "nobody" does not exist in this account and region; create it with: aws sqs create-queue --queue-name nobody`, "--queue-name nobody-dead-letters")
+			`queue "nobody" does not exist in this account and region; create it with: aws sqs create-queue --queue-name nobody`, "--queue-name nobody-dead-letters", "--queue-name nobody-quarantine")
 	})
 }
 

@@ -46,6 +46,10 @@ func (o *options) run(ctx context.Context, log *slog.Logger, getenv func(string)
 	}
 	program.WarnSettings(ctx, log, at.store)
 	program.WarnRecords(ctx, log, at.store, s.HashKeys != nil, s.Calls.Operation)
+	s.Started = func() {
+		log.Info("delivering", "from", p.broker.String(), "to", input.Masked(s.Sending.URL), "store", p.store.String(), "group", p.broker.Group,
+			"on_doubt", s.OnDoubt.String(), "concurrency", s.Concurrency)
+	}
 	service, err := deliver.New(at.store, s)
 	if err != nil {
 		return err
@@ -54,8 +58,6 @@ func (o *options) run(ctx context.Context, log *slog.Logger, getenv func(string)
 	secrets.LogHashKeys(log, s.HashKeys)
 	secrets.Log(log, s.Secrets)
 	p.store.LogEncryption(ctx, log)
-	log.Info("delivering", "from", p.broker.String(), "to", input.Masked(s.Sending.URL), "store", p.store.String(), "group", p.broker.Group,
-		"on_doubt", s.OnDoubt.String(), "concurrency", s.Concurrency)
 	return service.Serve(ctx, source)
 }
 

@@ -44,7 +44,9 @@ type Options struct {
 	Drain                 time.Duration
 	SweepEvery            time.Duration // 0: never
 
-	Log *slog.Logger
+	// Started is called when the broker has answered and has all that is needed. Nil: no call.
+	Started func()
+	Log     *slog.Logger
 }
 
 // Service delivers the messages of a source. Make it with New.
@@ -108,7 +110,7 @@ func (s *Service) Serve(ctx context.Context, src driver.Source) error {
 	if err != nil {
 		return err
 	}
-	b := newBounded(src, o.MaxBytes, o.Sending.MaxBody, s.checkHorizon)
+	b := newBounded(src, o.MaxBytes, o.Sending.MaxBody, s.begin)
 	s.source.Store(b)
 	defer s.announceStop(ctx, b)()
 	sweeping := make(chan struct{})
@@ -160,6 +162,15 @@ func (s *Service) consumer() *consume.Options {
 		c.Drain = time.Nanosecond
 	}
 	return c
+}
+
+// begin checks the answer of the broker at the start.
+func (s *Service) begin(info driver.Info) error {
+	err := s.checkHorizon(info)
+	if err == nil && s.opt.Started != nil {
+		s.opt.Started()
+	}
+	return err
 }
 
 // checkHorizon refuses a broker that keeps messages for longer than their outcomes.
