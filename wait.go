@@ -39,7 +39,7 @@ func (c *pendingCall) waitForEnd(ctx context.Context, r *store.Record, left time
 	switch {
 	case errors.Is(err, store.ErrNotFound), err == nil && !sameClaim(f.Record.Seen(), r.Seen()):
 		return nil
-	case err != nil:
+	case err != nil && ctx.Err() == nil:
 		return c.unavailable(ctx, err)
 	}
 	waitCtx, cancel := context.WithTimeout(ctx, min(rest, max(left, time.Millisecond)))

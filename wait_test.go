@@ -27,6 +27,30 @@ func TestWait_CallerLeaves_Ends(t *testing.T) {
 	})
 }
 
+// leftBeforeLook is a store whose caller leaves when it has found a record, before it looks
+// once more.
+type leftBeforeLook struct {
+	store.Store
+	leave func()
+}
+
+func (s leftBeforeLook) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
+	defer s.leave()
+	return s.Store.Claim(ctx, p)
+}
+
+// A call that has found a run in progress says so, whenever its caller leaves.
+func TestWait_CallerLeavesBeforeSecondLook_IsInProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := memstore.New(nil)
+		crash(t, st, semel.Retry, "k", time.Hour)
+		ctx, leave := context.WithCancel(t.Context())
+		_, err := guard(t, leftBeforeLook{st, leave}, nil).Run(ctx, waiting("k", 10*time.Minute), never(t))
+		wantErr(t, err, semel.ErrInProgress)
+		wantErr(t, err, context.Canceled)
+	})
+}
+
 // Rules 1 and 14: while the call waits, the key expires and is used again with another
 // payload. So the call is judged again.
 func TestWait_KeyBeganAgain_IsJudgedAgain(t *testing.T) {
