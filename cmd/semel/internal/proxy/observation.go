@@ -97,11 +97,11 @@ func (s *observation) result() observe.Result {
 	case s.handled:
 		return observe.Again
 	}
+	if s.found == store.Processing && (s.code == "" || s.code == semelhttp.CodeStoreUnavailable) {
+		return observe.DuringFirst // it waited, for the answer or until the proxy ended
+	}
 	switch s.code {
 	case "":
-		if s.found == store.Processing {
-			return observe.DuringFirst // it waited
-		}
 		return observe.AfterFirst
 	case semelhttp.CodeInProgress, semelhttp.CodeAttemptFailed:
 		return observe.DuringFirst

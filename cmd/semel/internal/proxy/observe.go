@@ -106,7 +106,11 @@ func (o *observer) forward(w http.ResponseWriter, r *http.Request, to *route, ru
 	ctx, seen := upstream.Observe(r.Context())
 	forwarded := r.WithContext(ctx)
 	twinCtx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
-	stop := context.AfterFunc(o.running, cancel)
+	stop := context.AfterFunc(o.running, func() {
+		if <-s.looked; s.found == store.Processing {
+			cancel()
+		}
+	})
 	twin := r.Clone(context.WithValue(twinCtx, observationKey{}, s))
 	if r.Body != nil && r.Body != http.NoBody {
 		s.feed = newFeed(r.Body, r.ContentLength)
