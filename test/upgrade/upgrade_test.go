@@ -1,11 +1,10 @@
 package upgrade
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -71,9 +70,10 @@ type fleet struct {
 
 type worker struct {
 	f     *fleet
-	stop  func()        // ends its input
-	ended chan struct{} // closed at its end
-	err   string
+	stop  func()          // ends its input
+	ended <-chan struct{} // closed at its end, after its last line
+	rest  []byte          // of a line that has not ended
+	err   string          // read it after ended
 }
 
 // start starts a process of a version.
@@ -89,35 +89,42 @@ func (f *fleet) start(program string) *worker {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	w := &worker{f: f, stop: sync.OnceFunc(func() { _ = in.Close() }), ended: make(chan struct{})}
-	proctest.Run(f.t, cmd)
-	go w.read(out)
+	w := &worker{f: f, stop: sync.OnceFunc(func() { _ = in.Close() })}
+	cmd.Stdout = w
+	w.ended = proctest.Run(f.t, cmd).Ended()
 	return w
 }
 
-func (w *worker) read(out io.Reader) {
-	defer close(w.ended)
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		var form, value string
-		var n int
-		if _, err := fmt.Sscanf(lines.Text(), "told %s %d %s", &form, &n, &value); err != nil {
-			w.err += lines.Text()
-			continue
+// Write implements io.Writer. It gets the output of the process.
+func (w *worker) Write(p []byte) (int, error) {
+	w.rest = append(w.rest, p...)
+	for {
+		line, rest, ok := bytes.Cut(w.rest, []byte("\n"))
+		if !ok {
+			return len(p), nil
 		}
-		key := fmt.Sprint(form, " ", n)
-		w.f.mu.Lock()
-		if w.f.told[key] == nil {
-			w.f.told[key] = map[string]bool{}
-		}
-		w.f.told[key][value] = true
-		w.f.last = max(w.f.last, n)
-		w.f.counts[w]++
-		w.f.mu.Unlock()
+		w.told(string(line))
+		w.rest = rest
 	}
+}
+
+// told keeps what a line says.
+func (w *worker) told(line string) {
+	var form, value string
+	var n int
+	if _, err := fmt.Sscanf(line, "told %s %d %s", &form, &n, &value); err != nil {
+		w.err += line
+		return
+	}
+	key := fmt.Sprint(form, " ", n)
+	w.f.mu.Lock()
+	defer w.f.mu.Unlock()
+	if w.f.told[key] == nil {
+		w.f.told[key] = map[string]bool{}
+	}
+	w.f.told[key][value] = true
+	w.f.last = max(w.f.last, n)
+	w.f.counts[w]++
 }
 
 // works waits until each of the workers has had n more answers.
