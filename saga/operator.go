@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -151,6 +152,9 @@ func decisionSteps(seen *store.Record, recorded []store.Step, i *Intervention) (
 		if err := checkStep(base); err != nil || has[i.Done] {
 			return nil, errors.Join(fmt.Errorf("step %q is recorded already, or no step", i.Done), err)
 		}
+		if err := canSkip(history.StuckOf(seen, recorded), base, isUndo, i.Back); err != nil {
+			return nil, err
+		}
 		o := store.Outcome{Body: i.Result, Codec: "json"}
 		if isUndo {
 			o = store.Outcome{}
@@ -165,6 +169,23 @@ func decisionSteps(seen *store.Record, recorded []store.Step, i *Intervention) (
 		steps = append(steps, store.Step{Name: backStep, Outcome: store.Outcome{Body: body}})
 	}
 	return steps, nil
+}
+
+// canSkip refuses to skip what the saga is not stuck at, such as a name with a typing error:
+// a step that the definition does not reach cannot be taken back. If the record does not say
+// where the saga is stuck, because its process died, any name is taken.
+func canSkip(s history.StuckSaga, step string, isUndo, back bool) error {
+	switch {
+	case isUndo && !s.Back && !back:
+		return fmt.Errorf("the saga has not turned back, so that no compensation runs; skip the step, or turn the saga back")
+	case isUndo && s.Undo != "" && step != s.Undo:
+		return fmt.Errorf("the saga is stuck at %q, not at %q", s.Undo+undoPart, step+undoPart)
+	case !isUndo && len(s.Steps) > 0 && !slices.Contains(s.Steps, step):
+		return fmt.Errorf("the saga is stuck at %q, not at %q", s.Steps, step)
+	case !isUndo && len(s.Steps) == 0 && s.Undo != "":
+		return fmt.Errorf("the saga is stuck at %q, not at %q", s.Undo+undoPart, step)
+	}
+	return nil
 }
 
 // backAlready refuses to turn back a saga that has turned back.

@@ -193,6 +193,12 @@ func TestIntervene_BackTwice_IsRefusedWithNextStep(t *testing.T) {
 		if now := record(t, st, "1"); now.Fence != stuck.Fence || now.State != store.Unknown {
 			t.Errorf("the record is %v with fence %d; want it unchanged", now.State, now.Fence)
 		}
+		for _, other := range []string{"chrge:undo", "hold:undo", "ship"} {
+			err := saga.Intervene(t.Context(), st, stuck, saga.Intervention{Why: "ann", Done: other})
+			if !errors.Is(err, semel.ErrInvalid) || !strings.Contains(err.Error(), `stuck at "charge:undo"`) {
+				t.Errorf("skip %s: error %v, want one that says where the saga is stuck", other, err)
+			}
+		}
 		if err := saga.Intervene(t.Context(), st, stuck, saga.Intervention{Why: "ann: by hand", Done: "charge:undo"}); err != nil {
 			t.Fatal(err)
 		}
@@ -201,5 +207,35 @@ func TestIntervene_BackTwice_IsRefusedWithNextStep(t *testing.T) {
 			t.Errorf("the saga is %v: %s", end.State, end.LastError)
 		}
 		w.done(t, "hold", "charge", "undo hold")
+	})
+}
+
+// A step that the operator misspells would be recorded for ever, and no run would reach it.
+func TestIntervene_SkipOfAnotherStep_ChangesNothing(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, st *memstore.Store, w *world) {
+		d := w.three()
+		d.MaxAttempts = 1
+		w.before = once("charge", errBoom)
+		s := newSaga(t, st, d)
+		if _, err := s.Do(t.Context(), "ann", "1", book); !errors.Is(err, semel.ErrParked) {
+			t.Fatalf("error %v, want ErrParked", err)
+		}
+		stuck := record(t, st, "1")
+		for other, says := range map[string]string{"charg": `stuck at ["charge"]`, "book": `stuck at ["charge"]`, "charge:undo": "has not turned back"} {
+			err := saga.Intervene(t.Context(), st, stuck, saga.Intervention{Why: "ann", Done: other})
+			if !errors.Is(err, semel.ErrInvalid) || !strings.Contains(err.Error(), says) {
+				t.Errorf("skip %s: error %v, want one that says %s", other, err, says)
+			}
+		}
+		if now := record(t, st, "1"); now.Fence != stuck.Fence || now.State != store.Unknown {
+			t.Errorf("the record is %v with fence %d; want it unchanged", now.State, now.Fence)
+		}
+		if err := saga.Intervene(t.Context(), st, stuck, saga.Intervention{Why: "ann", Done: "charge", Result: []byte(`"result of charge"`)}); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.Do(t.Context(), "ann", "1", book); err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
 	})
 }

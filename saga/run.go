@@ -130,7 +130,7 @@ func (r *Run) check() error {
 	for _, name := range slices.Sorted(maps.Keys(r.recorded)) {
 		base, _, _ := strings.Cut(name, ":")
 		if base != "saga" && !r.rules.lists(base) {
-			return &effect.Stuck{Err: fmt.Errorf("step %q is recorded, but not in Steps of the definition: did a deploy drop or rename it?", name)}
+			return &effect.Stuck{Err: fmt.Errorf("step %q is recorded, but not in Steps of the definition: did a deploy drop or rename it, or an operator skip it under a wrong name?", name)}
 		}
 	}
 	return nil
@@ -217,9 +217,21 @@ func (r *Run) again(err error) error {
 		most = r.rules.undoAttempts
 	}
 	if most > 0 && n >= most {
-		return &effect.Stuck{Err: fmt.Errorf("%d attempts in a row recorded no step; the last: %w", n, err)}
+		return &effect.Stuck{Err: fmt.Errorf("%d attempts in a row recorded no step; %sthe last: %w", n, r.unfinished(), err)}
 	}
 	return &effect.Pause{Wait: r.untilDeadline(max(0, r.rules.backoff(n))), Attempt: n, Err: err}
+}
+
+// unfinished names the steps that have started and not ended, so that an operator knows
+// which one to skip. Empty: the saga has turned back, or there are none.
+func (r *Run) unfinished() string {
+	var names strings.Builder
+	for _, u := range r.started {
+		if r.back == nil && u.state != done {
+			fmt.Fprintf(&names, "step %q did not end; ", u.name)
+		}
+	}
+	return names.String()
 }
 
 // recordBack records that the saga has turned back, and returns the recorded failure.

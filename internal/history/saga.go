@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -93,9 +94,15 @@ type StuckSaga struct {
 	// Undo is the step whose compensation is stuck. Empty: none is, or the record does not
 	// say which.
 	Undo string
+	// Steps are the steps that have not ended, as far as the record names them: those in
+	// doubt, and those in the last error.
+	Steps []string
 }
 
-var compensation = regexp.MustCompile(CompensationOf + `("(?:[^"\\]|\\.)*")`)
+var (
+	quotedStep   = regexp.MustCompile(`step ("(?:[^"\\]|\\.)*")( is not in Steps)?`)
+	compensation = regexp.MustCompile(CompensationOf + `("(?:[^"\\]|\\.)*")`)
+)
 
 // StuckOf looks at the record and the steps of a stuck saga.
 func StuckOf(r *store.Record, steps []store.Step) StuckSaga {
@@ -109,6 +116,13 @@ func StuckOf(r *store.Record, steps []store.Step) StuckSaga {
 		name, n, began := strings.Cut(steps[i].Name, SagaBegun)
 		if began && !has[name] && !has[name+SagaNone+n] {
 			s.InDoubt = append(s.InDoubt, name)
+		}
+	}
+	s.Steps = slices.Clone(s.InDoubt)
+	for _, m := range quotedStep.FindAllStringSubmatch(r.LastError, -1) {
+		name, err := strconv.Unquote(m[1])
+		if err == nil && m[2] == "" && !has[name] && !slices.Contains(s.Steps, name) {
+			s.Steps = append(s.Steps, name)
 		}
 	}
 	if m := compensation.FindStringSubmatch(r.LastError); m != nil && s.Back {

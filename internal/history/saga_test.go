@@ -16,11 +16,12 @@ func TestStuckOf_EachState_OffersStepInQuestion(t *testing.T) {
 		lastError string
 		steps     []string
 	}{
-		"{false [] }":            {"3 attempts in a row recorded no step; the last: no", []string{"saga:input", "hold"}},
-		"{false [charge ship] }": {"", []string{"hold:begun:1", "hold", "charge:begun:1", "charge:none:1", "charge:begun:2", "ship:begun:1"}},
-		"{true [] charge}":       {undo, []string{"charge", "saga:back"}},
-		"{true [] }":             {undo, []string{"charge", "saga:back", "charge:undo"}}, // by an operator
-		"{true [charge] }":       {"", []string{"charge:begun:1", "saga:back"}},
+		"{false []  []}":                       {"3 attempts in a row recorded no step; the last: no", []string{"saga:input", "hold"}},
+		"{false []  [charge]}":                 {`3 attempts in a row recorded no step; step "charge" did not end; the last: step "charg" is not in Steps of the definition`, []string{"hold"}},
+		"{false [charge ship]  [charge ship]}": {"", []string{"hold:begun:1", "hold", "charge:begun:1", "charge:none:1", "charge:begun:2", "ship:begun:1"}},
+		"{true [] charge []}":                  {undo, []string{"charge", "saga:back"}},
+		"{true []  []}":                        {undo, []string{"charge", "saga:back", "charge:undo"}}, // by an operator
+		"{true [charge]  [charge]}":            {"", []string{"charge:begun:1", "saga:back"}},
 	} {
 		var steps []store.Step
 		for _, name := range c.steps {

@@ -175,4 +175,14 @@ var sagas = []Mutant{
 		Dir: flow, Func: "At.StepKey", Package: flow, Run: "TestRule8_Keys_SameInEachAttemptAndUnlikeOthers",
 		Old: "a.x.DownstreamKey(a.step)", New: "a.x.DownstreamKey(a.step + string(rune('a'+a.x.Attempt())))",
 	},
+	{
+		Name: "saga: an operator skips a step at which it is not stuck", Rule: "saga 5",
+		Dir: "saga", Func: "canSkip", Package: "saga", Run: "TestIntervene_SkipOfAnotherStep_ChangesNothing",
+		Old: "!isUndo && len(s.Steps) > 0 && !slices.Contains(s.Steps, step)", New: "!isUndo && len(s.Steps) > 100",
+	},
+	{
+		Name: "saga: an operator skips a compensation at which it is not stuck", Rule: "saga 5",
+		Dir: "saga", Func: "canSkip", Package: "saga", Run: "TestIntervene_BackTwice_IsRefusedWithNextStep",
+		Old: `isUndo && s.Undo != "" && step != s.Undo`, New: `isUndo && s.Undo == step && !s.Back`,
+	},
 }
