@@ -98,7 +98,7 @@ func look(ctx context.Context, h store.Store, k store.Key) (store.Found, error) 
 				return f, noRecordError(fmt.Sprintf("there is no record of operation %q with this key, but a saga has it: give --operation '%s'", k.Operation, of.Operation))
 			}
 		}
-		return f, noRecordError(fmt.Sprintf("there is no record of operation %q, %s, with this key; try semel inspect list, --operation 'NAME%s' for a saga, or --hash-keys-file if the store has hashes of keys", k.Operation, whose, lapsed.SagaSuffix))
+		return f, noRecordError(fmt.Sprintf("there is no record of operation %q, %s, with this key, or it has expired and was removed; try semel inspect list, --operation 'NAME%s' for a saga, or --hash-keys-file if the store has hashes of keys", k.Operation, whose, lapsed.SagaSuffix))
 	}
 	return f, err
 }
