@@ -116,6 +116,18 @@ func TestChange_OldFence_ChangesNothing(t *testing.T) {
 	}
 }
 
+// A record that is in another state than the act needs has not changed: the page says which
+// state it is.
+func TestChange_WrongState_NamesState(t *testing.T) {
+	s := newSite(t, console.Options{Operator: eve})
+	failed, parked := named("POST /payments", "ann", "failed"), named("POST /payments", "ann", "parked")
+	s.want(s.post(failed.path, s.formOf(failed, "did-not-happen")), http.StatusConflict, "the record is failed; only a parked (unknown) one can be resolved")
+	s.want(s.post(parked.path, s.formOf(parked, "reopen")), http.StatusConflict, "the record is unknown; only a failed one can be reopened")
+	if log := s.log.String(); strings.Count(log, `"result":"not done"`) != 2 {
+		t.Errorf("the log is\n%s", log)
+	}
+}
+
 func TestChange_Refused(t *testing.T) {
 	parked := named("POST /payments", "ann", "parked")
 	s := newSite(t, console.Options{Operator: eve})
