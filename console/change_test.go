@@ -90,6 +90,9 @@ func TestSaga_Decisions(t *testing.T) {
 		if r := s.state(o1.key); r.State != store.Released {
 			t.Errorf("%s: the saga is %v", verb, r.State)
 		}
+		if page := s.get(o1.path); strings.Contains(page.body, "in attempt 0") {
+			t.Errorf("%s: the page names attempt 0", verb)
+		}
 	}
 	s := newSite(t, console.Options{Operator: eve})
 	s.want(s.post(o1.path, s.formOf(o1, "retry", "not-happened", "reserve")), http.StatusBadRequest, "Nothing was decided")
