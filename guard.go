@@ -98,6 +98,15 @@ func (g *Guard) secret(id string) (*Secret, bool) {
 	return nil, false
 }
 
+// unverifiable says why a payload cannot be compared with one that was hashed as by says,
+// and what to do. what was hashed: the first call or a step.
+func (g *Guard) unverifiable(what string, by store.Fingerprint) error {
+	if _, ok := g.secret(by.KeyID); !ok {
+		return fmt.Errorf("%s was hashed by %q with secret %q, which this process does not have: add it to Options.Secrets (in the commands: --secret-file) as in the processes that wrote the record, then repeat the call", what, by.Alg, by.KeyID)
+	}
+	return fmt.Errorf("%s was hashed by %q, and this payload by another algorithm: use the same one in all processes", what, by.Alg)
+}
+
 // fingerprint hashes a payload with the first secret.
 func (g *Guard) fingerprint(p *Payload) store.Fingerprint {
 	if len(g.options.Secrets) == 0 || g.options.Secrets[0].ID == "" {

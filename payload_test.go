@@ -114,6 +114,9 @@ func TestPayload_OtherKind_IsUnverifiable(t *testing.T) {
 	for _, p := range []semel.Payload{semel.JSON(1), semel.NoPayload(), semel.JSON(json.RawMessage([]byte("1"))), semel.Digest("sha1", []byte("1"))} {
 		_, err := g.Run(t.Context(), paying("k", p), never(t))
 		wantErr(t, err, semel.ErrUnverifiable)
+		if !strings.Contains(err.Error(), "by another algorithm: use the same one in all processes") {
+			t.Errorf("the error does not say what to do: %v", err)
+		}
 	}
 }
 

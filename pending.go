@@ -156,7 +156,7 @@ func (c *pendingCall) answer(ctx context.Context, r *store.Record, d store.Decis
 		return Result{}, c.refuse(ctx, ErrMismatch, 0, nil)
 	case store.Unverifiable:
 		return Result{}, c.refuse(ctx, ErrUnverifiable, 0,
-			fmt.Errorf("the first call was hashed by %q with secret %q", r.Fingerprint.Alg, r.Fingerprint.KeyID))
+			c.guard.unverifiable("the first call", r.Fingerprint))
 	case store.Expired:
 		return Result{}, c.refuse(ctx, ErrExpired, 0, nil)
 	}

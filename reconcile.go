@@ -182,7 +182,7 @@ func (g *Guard) Resolve(ctx context.Context, seen store.Record, v Verdict) error
 		return invalid(op, errors.New("verdict: is the zero Verdict; use Happened, DidNotHappen or FailedForGood"))
 	}
 	if seen.State != store.Unknown {
-		return &Error{Reason: store.ErrChanged, Operation: op, Cause: fmt.Errorf("it is %v; only a parked (unknown) record can be resolved", seen.State)}
+		return &Error{Reason: store.ErrChanged, Operation: op, Cause: fmt.Errorf("the record is %v; only a parked (unknown) one can be resolved", seen.State)}
 	}
 	s, err := g.settlement(v, seen.Attempt)
 	if err != nil {
@@ -228,7 +228,7 @@ func (g *Guard) Reopen(ctx context.Context, seen store.Record, why string) error
 	case strings.TrimSpace(why) == "":
 		return invalid(op, errors.New("why: is empty; say who reopens the key and for what reason"))
 	case seen.State != store.Failed:
-		return &Error{Reason: store.ErrChanged, Operation: op, Cause: fmt.Errorf("it is %v; only a failed record can be reopened", seen.State)}
+		return &Error{Reason: store.ErrChanged, Operation: op, Cause: fmt.Errorf("the record is %v; only a failed one can be reopened", seen.State)}
 	}
 	cause := errors.New("reopened: " + why)
 	p := g.change(&seen, store.Released, errorText(cause))

@@ -60,6 +60,12 @@ func TestSecrets_Rotated_OldRecordsAreCompared(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, err, c.want)
 		}
 	}
+	_, err = with("b").Run(t.Context(), paying("k", semel.JSON(1)), never(t))
+	for _, want := range []string{`with secret "a", which this process does not have`, "Options.Secrets", "--secret-file"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("without the secret: %v; want %q", err, want)
+		}
+	}
 	if r := record(t, with(), "k"); r.Fingerprint.KeyID != "a" || r.Fingerprint.Alg != "rfc8785/hmac-sha256" {
 		t.Errorf("the record has the fingerprint %+v, want secret a and rfc8785/hmac-sha256", r.Fingerprint)
 	}

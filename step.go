@@ -205,7 +205,7 @@ func (s *runningStep) compare(recorded *store.Step, call *Call) error {
 	}
 	switch {
 	case !recorded.Fingerprint.Comparable(mine):
-		return s.x.failure(ErrUnverifiable, fmt.Errorf("step %q was hashed by %q with secret %q", s.name, recorded.Fingerprint.Alg, recorded.Fingerprint.KeyID))
+		return s.x.failure(ErrUnverifiable, s.guard.unverifiable(fmt.Sprintf("step %q", s.name), recorded.Fingerprint))
 	case !recorded.Fingerprint.Equal(mine):
 		return s.x.failure(ErrMismatch, fmt.Errorf("step %q is recorded with another payload; a new payload needs a new name", s.name))
 	}

@@ -90,6 +90,9 @@ func TestSaga_Decisions(t *testing.T) {
 		if r := s.state(o1.key); r.State != store.Released {
 			t.Errorf("%s: the saga is %v", verb, r.State)
 		}
+		if page := s.get(o1.path); strings.Contains(page.body, "in attempt 0") {
+			t.Errorf("%s: the page names attempt 0", verb)
+		}
 	}
 	s := newSite(t, console.Options{Operator: eve})
 	s.want(s.post(o1.path, s.formOf(o1, "retry", "not-happened", "reserve")), http.StatusBadRequest, "Nothing was decided")
@@ -113,6 +116,18 @@ func TestChange_OldFence_ChangesNothing(t *testing.T) {
 		if after := s.state(r.key); after.State != before.State || after.Fence != before.Fence {
 			t.Errorf("%s is %v now", r.key.Value, after.State)
 		}
+	}
+}
+
+// A record that is in another state than the act needs has not changed: the page says which
+// state it is.
+func TestChange_WrongState_NamesState(t *testing.T) {
+	s := newSite(t, console.Options{Operator: eve})
+	failed, parked := named("POST /payments", "ann", "failed"), named("POST /payments", "ann", "parked")
+	s.want(s.post(failed.path, s.formOf(failed, "did-not-happen")), http.StatusConflict, "the record is failed; only a parked (unknown) one can be resolved")
+	s.want(s.post(parked.path, s.formOf(parked, "reopen")), http.StatusConflict, "the record is unknown; only a failed one can be reopened")
+	if log := s.log.String(); strings.Count(log, `"result":"not done"`) != 2 {
+		t.Errorf("the log is\n%s", log)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/outbox"
 	"github.com/semel-go/semel/store"
 )
@@ -67,9 +68,12 @@ func badInput(text string) error { return &problem{http.StatusBadRequest, text} 
 // problemOf finds words for an error.
 func problemOf(err error) *problem {
 	var p *problem
+	var refused *semel.Error
 	switch {
 	case errors.As(err, &p):
 		return p
+	case errors.As(err, &refused) && errors.Is(refused.Reason, store.ErrChanged) && refused.Cause != nil: // it is not in a state for this
+		return &problem{http.StatusConflict, "Nothing was changed: " + refused.Cause.Error() + "."}
 	case errors.Is(err, store.ErrChanged), errors.Is(err, store.ErrLeaseLost):
 		return &problem{http.StatusConflict, "Nothing was changed: the record has changed since you opened this page. Look at it again before you decide."}
 	case errors.Is(err, outbox.ErrNotFound):

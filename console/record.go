@@ -123,9 +123,12 @@ func (c *Console) story(f *store.Found, steps []store.Step) []event {
 	story := []event{{When: r.Created, What: "First call with this key"}}
 	for i := range steps {
 		s := &steps[i]
-		e := event{When: s.Recorded, What: "Step " + s.Name, Detail: fmt.Sprintf("done in attempt %d", s.Attempt), Failed: s.Failed, Result: c.answerOf(&s.Outcome)}
+		e := event{When: s.Recorded, What: "Step " + s.Name, Detail: "done", Failed: s.Failed, Result: c.answerOf(&s.Outcome)}
 		if s.Failed {
-			e.Detail = fmt.Sprintf("failed for good in attempt %d", s.Attempt)
+			e.Detail = "failed for good"
+		}
+		if s.Attempt > 0 { // an operator's decision belongs to none
+			e.Detail += fmt.Sprintf(" in attempt %d", s.Attempt)
 		}
 		if d, ok, err := history.SagaDecisionIn(s); ok {
 			story = append(story, decisionEvents(s, &d, err)...)

@@ -141,7 +141,7 @@ func (c *consoleCmd) listen(ctx context.Context, log *slog.Logger) (net.Listener
 	}
 	source, err := program.TLSFiles(tlsfile.Files{Cert: c.TLSCert, Key: c.TLSKey}, log)
 	if err != nil {
-		return nil, errors.Join(wrong("--tls-cert", c.TLSCert, "cannot be used: "+err.Error()), listener.Close())
+		return nil, errors.Join(wrong("--tls-"+tlsfile.PartOf(err), "", "cannot be used: "+err.Error()), listener.Close())
 	}
 	return tls.NewListener(listener, source.Server()), nil
 }

@@ -98,7 +98,7 @@ func look(ctx context.Context, h store.Store, k store.Key) (store.Found, error) 
 				return f, noRecordError(fmt.Sprintf("there is no record of operation %q with this key, but a saga has it: give --operation '%s'", k.Operation, of.Operation))
 			}
 		}
-		return f, noRecordError(fmt.Sprintf("there is no record of operation %q, %s, with this key; try semel inspect list, --operation 'NAME%s' for a saga, or --hash-keys-file if the store has hashes of keys", k.Operation, whose, lapsed.SagaSuffix))
+		return f, noRecordError(fmt.Sprintf("there is no record of operation %q, %s, with this key, or it has expired and was removed; try semel inspect list, --operation 'NAME%s' for a saga, or --hash-keys-file if the store has hashes of keys", k.Operation, whose, lapsed.SagaSuffix))
 	}
 	return f, err
 }
@@ -277,11 +277,14 @@ func (v *view) addSteps(steps []store.Step, showBody bool) {
 
 // String is the step in one line.
 func (s *stepView) String() string {
-	what := "done"
+	what, when := "done", s.Recorded.Format(time.RFC3339Nano)
 	if s.Failed {
 		what = "failed for good"
 	}
-	text := fmt.Sprintf("%s at %s in attempt %d, %s", what, s.Recorded.Format(time.RFC3339Nano), s.Attempt, s.Result.String())
+	if s.Attempt > 0 { // an operator's decision belongs to none
+		when += fmt.Sprintf(" in attempt %d", s.Attempt)
+	}
+	text := fmt.Sprintf("%s at %s, %s", what, when, s.Result.String())
 	if s.Result.Body != "" {
 		text += ": " + s.Result.Body
 	}

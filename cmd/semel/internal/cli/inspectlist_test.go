@@ -104,7 +104,7 @@ func TestInspectGet_KeyOfSaga_NamesItsOperation(t *testing.T) {
 	if _, err := st.Claim(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	for operation, want := range map[string]string{"order": "give --operation 'order##saga'", "http": "--operation 'NAME##saga' for a saga"} {
+	for operation, want := range map[string]string{"order": "give --operation 'order##saga'", "http": "or it has expired and was removed; try semel inspect list, --operation 'NAME##saga' for a saga"} {
 		r := command(t, "inspect", "get", "s", "--tenant", "ann", "--operation", operation, "--store", url)
 		if r.code != program.ExitFailed || !strings.Contains(r.stderr, want) {
 			t.Errorf("%s: %+v", operation, r)

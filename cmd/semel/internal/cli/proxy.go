@@ -85,11 +85,15 @@ func (c *proxyCmd) plan() (*plan, error) {
 func (p *plan) readFiles() error {
 	var errs []error
 	for _, f := range []struct {
-		option string
-		files  tlsfile.Files
-	}{{"tls-cert", p.config.Listener}, {"upstream-cert", p.config.Connections.Upstream}, {"hook-cert", p.config.Hooks}} {
+		prefix, ca string
+		files      tlsfile.Files
+	}{{"tls", "tls-client-ca", p.config.Listener}, {"upstream", "upstream-ca", p.config.Connections.Upstream}, {"hook", "hook-ca", p.config.Hooks}} {
 		if _, err := program.TLSFiles(f.files, nil); err != nil && (f.files.Cert == "") == (f.files.Key == "") {
-			errs = append(errs, &input.Error{Field: p.config.Where(f.option), Want: "cannot be used: " + err.Error()})
+			option := f.ca
+			if part := tlsfile.PartOf(err); part != tlsfile.PartCA {
+				option = f.prefix + "-" + part
+			}
+			errs = append(errs, &input.Error{Field: p.config.Where(option), Want: "cannot be used: " + err.Error()})
 		}
 	}
 	if p.config.SecretFile != "" {

@@ -22,6 +22,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/semel-go/semel/cmd/semel/internal/program"
 )
 
 // authority signs certificates.
@@ -76,6 +78,26 @@ func (a *authority) issue(serial int64, cert, key string) {
 	for path, doc := range map[string][]byte{cert: doc, key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})} {
 		if err := os.WriteFile(path, doc, 0o600); err != nil {
 			a.t.Fatal(err)
+		}
+	}
+}
+
+// The error names the option whose file is bad.
+func TestProxy_BadTLSFile_NamesItsOption(t *testing.T) {
+	a, dir := newAuthority(t), t.TempDir()
+	cert, key, none := filepath.Join(dir, "cert"), filepath.Join(dir, "key"), filepath.Join(dir, "none")
+	a.issue(1, cert, key)
+	for option, args := range map[string][]string{
+		"--tls-client-ca": {"--tls-cert", cert, "--tls-key", key, "--tls-client-ca", none},
+		"--tls-key":       {"--tls-cert", cert, "--tls-key", none},
+		"--tls-cert":      {"--tls-cert", none, "--tls-key", key},
+		"--upstream-ca":   {"--upstream-cert", cert, "--upstream-key", key, "--upstream-ca", none},
+		"--upstream-key":  {"--upstream-cert", cert, "--upstream-key", none},
+		"--hook-ca":       {"--hook-ca", none},
+	} {
+		r := command(t, append([]string{"proxy", "--upstream", "http://127.0.0.1:1", "--scope", "single", "--store", "memory:"}, args...)...)
+		if want := "semel proxy: " + option + ": cannot be used: " + none + ": "; r.code != program.ExitUsage || !strings.Contains(r.stderr, want) {
+			t.Errorf("%q: exit code %d\n got %s\nwant %s", args, r.code, r.stderr, want)
 		}
 	}
 }

@@ -62,7 +62,11 @@ func (d *Defaults) record(row Row, now time.Time) (r store.Record, err error) {
 		errs = append(errs, fmt.Errorf("key: has %d bytes; it must have 1 to %d", n, MaxKey))
 	}
 	status, err := numberOf(row["status"], d.Status)
-	if errs = append(errs, named("status", err)); err == nil && (status < leastStatus || status > mostStatus) {
+	switch errs = append(errs, named("status", err)); {
+	case err != nil:
+	case status == 0 && isMissing(row["status"]):
+		errs = append(errs, fmt.Errorf("status: is missing (NULL or empty); it must be %d to %d; --status is for rows without one", leastStatus, mostStatus))
+	case status < leastStatus || status > mostStatus:
 		errs = append(errs, fmt.Errorf("status: is %d; it must be %d to %d; --status is for rows without one", status, leastStatus, mostStatus))
 	}
 	created, err := timeOf(row["created"], now)
@@ -130,6 +134,12 @@ func textOf(v any) (string, error) {
 		return strconv.FormatBool(v), nil
 	}
 	return "", fmt.Errorf("has the type %T; cast it to text", v)
+}
+
+// isMissing reports whether a row has no value: NULL or an empty text.
+func isMissing(v any) bool {
+	text, err := textOf(v)
+	return err == nil && text == ""
 }
 
 // numberOf is a whole number, or def for nil.

@@ -41,16 +41,18 @@ func TestRecord_WholeRow_IsCompleted(t *testing.T) {
 
 func TestRecord_BadRow_NamesFieldAndReason(t *testing.T) {
 	for want, row := range map[string]Row{
-		"key: has 0 bytes":                  {"status": int64(200)},
-		"key: has 256 bytes":                {"key": strings.Repeat("k", 256), "status": int64(200)},
-		"status: is 0; it must be 200 to 5": {"key": "k"},
-		"status: is 102":                    {"key": "k", "status": int64(102)},
-		`status: "ok" is no whole number`:   {"key": "k", "status": "ok"},
-		"status: is no whole number":        {"key": "k", "status": time.Now()},
-		"created: ":                         {"key": "k", "status": int64(200), "created": "yesterday"},
-		"expires: ":                         {"key": "k", "status": int64(200), "expires": []any{}},
-		"body: has the type":                {"key": "k", "status": int64(200), "body": map[string]any{}},
-		"operation":                         {"key": "k", "status": int64(200), "operation": "a#b"},
+		"key: has 0 bytes":   {"status": int64(200)},
+		"key: has 256 bytes": {"key": strings.Repeat("k", 256), "status": int64(200)},
+		"status: is missing (NULL or empty); it must be 200 to 5": {"key": "k"},
+		"status: is missing (NULL":                                {"key": "k", "status": ""},
+		"status: is 0; it must be 200 to 5":                       {"key": "k", "status": int64(0)},
+		"status: is 102":                                          {"key": "k", "status": int64(102)},
+		`status: "ok" is no whole number`:                         {"key": "k", "status": "ok"},
+		"status: is no whole number":                              {"key": "k", "status": time.Now()},
+		"created: ":                                               {"key": "k", "status": int64(200), "created": "yesterday"},
+		"expires: ":                                               {"key": "k", "status": int64(200), "expires": []any{}},
+		"body: has the type":                                      {"key": "k", "status": int64(200), "body": map[string]any{}},
+		"operation":                                               {"key": "k", "status": int64(200), "operation": "a#b"},
 	} {
 		if _, err := defaults.record(row, now); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", row, err, want)

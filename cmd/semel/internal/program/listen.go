@@ -63,7 +63,8 @@ func mendListen(addr string, err error) error {
 	return err
 }
 
-// TLSFiles reads the files for TLS. It returns nil if none are given.
+// TLSFiles reads the files for TLS. It returns nil if none are given. tlsfile.PartOf says
+// which of the files an error is about.
 func TLSFiles(f tlsfile.Files, log *slog.Logger) (*tlsfile.Source, error) {
 	if f == (tlsfile.Files{}) {
 		return nil, nil
@@ -71,5 +72,8 @@ func TLSFiles(f tlsfile.Files, log *slog.Logger) (*tlsfile.Source, error) {
 	s, err := tlsfile.New(f, func(err error) {
 		log.Error("a file for TLS has changed, but cannot be used; the last one stays in use", "error", err)
 	}, func() { input.WarnMode(log, f.Key) })
-	return s, input.UnreadableFile(err)
+	if e, ok := errors.AsType[*tlsfile.Error](err); ok {
+		e.Err = input.UnreadableFile(e.Err)
+	}
+	return s, err
 }

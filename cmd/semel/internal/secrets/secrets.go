@@ -37,7 +37,7 @@ func Read(path, where string) ([]semel.Secret, error) {
 	bad := func(want string, args ...any) error {
 		return &input.Error{Field: where, Value: path, Want: fmt.Sprintf(want, args...)}
 	}
-	doc, err := read(path, fmt.Sprintf(`(umask 077; echo "$(date +%%Y-%%m):$(openssl rand -hex 32)" > %s)`, path))
+	doc, err := read(path, fmt.Sprintf(`(umask 077; echo "$(date +%%Y-%%m):$(openssl rand -hex 32)" > %s). If the store has records that were hashed with a secret, copy the file of the processes that wrote them instead`, path))
 	if err != nil {
 		return nil, bad("%v", err)
 	}

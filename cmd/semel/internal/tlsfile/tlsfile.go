@@ -6,10 +6,12 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"time"
 )
@@ -19,6 +21,31 @@ type Files struct {
 	Cert, Key string // this side's certificate chain and its private key
 	CA        string // the authorities that verify the other side
 }
+
+// Error is about one of Files. Its text has the path.
+type Error struct {
+	Part string // cert, key or ca, as options for files end
+	Err  error
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// PartOf is the Part of an error of New.
+func PartOf(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Part
+	}
+	return PartCert
+}
+
+// The parts of Files.
+const (
+	PartCert = "cert"
+	PartKey  = "key"
+	PartCA   = "ca"
+)
 
 // Source reads Files. Safe for concurrent use. Make it with New.
 type Source struct {
@@ -72,22 +99,67 @@ func (s *Source) look() (stamps [3]stamp) {
 
 func (s *Source) read() (c content, err error) {
 	if s.files.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(s.files.Cert, s.files.Key)
-		if err != nil {
-			return c, fmt.Errorf("%s, %s: %w", s.files.Cert, s.files.Key, err)
-		}
-		c.cert = &pair
-	}
-	if s.files.CA != "" {
-		pem, err := os.ReadFile(s.files.CA)
-		if err != nil {
+		if c.cert, err = readPair(s.files.Cert, s.files.Key); err != nil {
 			return c, err
 		}
-		if c.cas = x509.NewCertPool(); !c.cas.AppendCertsFromPEM(pem) {
-			return c, fmt.Errorf("%s: has no certificate in PEM form", s.files.CA)
+	}
+	if s.files.CA != "" {
+		doc, err := os.ReadFile(s.files.CA)
+		if err != nil {
+			return c, &Error{PartCA, err}
+		}
+		if c.cas = x509.NewCertPool(); !c.cas.AppendCertsFromPEM(doc) {
+			return c, &Error{PartCA, notPEM(s.files.CA, "certificate")}
 		}
 	}
 	return c, nil
+}
+
+// readPair reads a certificate chain and its private key.
+func readPair(certPath, keyPath string) (*tls.Certificate, error) {
+	cert, err := os.ReadFile(certPath)
+	if err != nil {
+		return nil, &Error{PartCert, err}
+	}
+	if !hasBlock(cert, func(kind string) bool { return kind == "CERTIFICATE" }) {
+		return nil, &Error{PartCert, notPEM(certPath, "certificate")}
+	}
+	key, err := os.ReadFile(keyPath)
+	if err != nil {
+		return nil, &Error{PartKey, err}
+	}
+	if !hasBlock(key, func(kind string) bool { return kind == "PRIVATE KEY" || strings.HasSuffix(kind, " PRIVATE KEY") }) {
+		return nil, &Error{PartKey, notPEM(keyPath, "private key")}
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, &Error{PartCert, fmt.Errorf("%s, %s: %w", certPath, keyPath, err)}
+	}
+	return &pair, nil
+}
+
+// hasBlock reports whether a file in PEM form has a block of such a kind.
+func hasBlock(doc []byte, is func(kind string) bool) bool {
+	for {
+		block, rest := pem.Decode(doc)
+		if block == nil {
+			return false
+		}
+		if is(block.Type) {
+			return true
+		}
+		doc = rest
+	}
+}
+
+// notPEM is the error about a file without the block that it must have. what is
+// certificate or private key.
+func notPEM(path, what string) error {
+	look := "openssl x509 -noout -subject -in " + path
+	if what != "certificate" {
+		look = "openssl pkey -noout -text_pub -in " + path
+	}
+	return fmt.Errorf("%s: has no %s in PEM form, which begins with a line such as -----BEGIN %s-----; look at it with: %s", path, what, strings.ToUpper(what), look)
 }
 
 // get returns the content of the files, at most checkEvery old.

@@ -92,7 +92,7 @@ func (m *mistakes) tlsFiles(prefix string, f tlsfile.Files) {
 		return
 	}
 	if _, err := program.TLSFiles(f, nil); err != nil {
-		m.bad(prefix+"-cert", f.Cert, "cannot be used: %v", err)
+		m.bad(prefix+"-"+tlsfile.PartOf(err), "", "cannot be used: %v", err)
 	}
 }
 
