@@ -181,7 +181,7 @@ func canSkip(s history.StuckSaga, step string, isUndo, back bool) error {
 	case isUndo && s.Undo != "" && step != s.Undo:
 		return fmt.Errorf("the saga is stuck at %q, not at %q", s.Undo+undoPart, step+undoPart)
 	case !isUndo && len(s.Steps) > 0 && !slices.Contains(s.Steps, step):
-		return fmt.Errorf("the saga is stuck at %q, not at %q", s.Steps, step)
+		return fmt.Errorf(`the saga is stuck at "%s", not at %q`, strings.Join(s.Steps, `" and "`), step)
 	case !isUndo && len(s.Steps) == 0 && s.Undo != "":
 		return fmt.Errorf("the saga is stuck at %q, not at %q", s.Undo+undoPart, step)
 	}

@@ -222,7 +222,7 @@ func TestIntervene_SkipOfAnotherStep_ChangesNothing(t *testing.T) {
 			t.Fatalf("error %v, want ErrParked", err)
 		}
 		stuck := record(t, st, "1")
-		for other, says := range map[string]string{"charg": `stuck at ["charge"]`, "book": `stuck at ["charge"]`, "charge:undo": "has not turned back"} {
+		for other, says := range map[string]string{"charg": `stuck at "charge"`, "book": `stuck at "charge"`, "charge:undo": "has not turned back"} {
 			err := saga.Intervene(t.Context(), st, stuck, saga.Intervention{Why: "ann", Done: other})
 			if !errors.Is(err, semel.ErrInvalid) || !strings.Contains(err.Error(), says) {
 				t.Errorf("skip %s: error %v, want one that says %s", other, err, says)

@@ -94,7 +94,14 @@ func sagaNextStep(which, flags string, s history.StuckSaga) []string {
 	case s.Back:
 		return []string{"the saga has turned back. Mend the cause and try again, or undo a step by hand and skip its compensation, with the step's name in place of STEP:", retry, skip + "STEP" + history.SagaUndo + flags}
 	}
-	return []string{"mend the cause, then one of (semel saga skip --help says how to skip a step that was done by hand):", retry, back}
+	lines := []string{"mend the cause, then one of (skip a step only if it was done by hand; --result is its result):", retry}
+	for _, name := range s.Steps {
+		lines = append(lines, skip+shellWord(name)+" --result JSON"+flags)
+	}
+	if len(s.Steps) == 0 {
+		lines[0] = "mend the cause, then one of (semel saga skip --help says how to skip a step that was done by hand):"
+	}
+	return append(lines, back)
 }
 
 // stuckView is an attempt of a saga that waited for an operator.

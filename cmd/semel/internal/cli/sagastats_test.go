@@ -87,6 +87,19 @@ func TestSagaStats_StuckAndDue_Counted(t *testing.T) {
 	}
 }
 
+// A step that has used up its attempts can be skipped by the command that is shown.
+func TestSagaShow_StepOutOfAttempts_OffersSkip(t *testing.T) {
+	t.Parallel()
+	url := "sqlite:" + filepath.Join(t.TempDir(), "semel.db")
+	dueAndStuck(t, url)
+	text := command(t, "saga", "show", "order", "1", "--tenant", "ann", "--store", url).stdout
+	for _, want := range []string{"semel saga skip order 1 charge --result JSON --tenant ann", "semel saga retry order 1", "semel saga back order 1"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+}
+
 func TestSagaStats_TwoFormats_IsUsageError(t *testing.T) {
 	t.Parallel()
 	url := "sqlite:" + filepath.Join(t.TempDir(), "semel.db")
