@@ -89,6 +89,9 @@ func look(ctx context.Context, h store.Store, k store.Key) (store.Found, error) 
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		whose := "shared by all tenants; give --tenant for a key of one"
+		if isHash(k.Value, shortDigits) {
+			whose = "shared by all tenants, and none of any tenant with this hash; give --tenant if it is a key of one"
+		}
 		if k.Tenant != "" {
 			whose = fmt.Sprintf("of tenant %q", k.Tenant)
 		}

@@ -112,6 +112,16 @@ func TestInspectGet_KeyOfSaga_NamesItsOperation(t *testing.T) {
 	}
 }
 
+// A hash from a log is searched for in all tenants, so that a tenant is not what is missing.
+func TestInspectGet_HashOfRemovedRecord_SaysThatAllTenantsWereSearched(t *testing.T) {
+	t.Parallel()
+	url, _ := seed(t)
+	r := command(t, "inspect", "get", "3d923a06", "--store", url)
+	if want := "none of any tenant with this hash"; r.code != program.ExitFailed || !strings.Contains(r.stderr, want) || !strings.Contains(r.stderr, "expired and was removed") {
+		t.Errorf("%q is not in %+v", want, r)
+	}
+}
+
 // A code is shown in words, with what to do about it.
 func TestInspect_CodeOfLastError_ShownInWords(t *testing.T) {
 	t.Parallel()
