@@ -134,6 +134,7 @@ func TestChange_WrongState_NamesState(t *testing.T) {
 func TestChange_Refused(t *testing.T) {
 	parked := named("POST /payments", "ann", "parked")
 	s := newSite(t, console.Options{Operator: eve})
+	s.want(s.post(parked.path, s.formOf(parked, "failed", "fence", "")), http.StatusBadRequest, "The field fence")
 	s.want(s.post(parked.path, s.formOf(parked, "failed", "reason", " ")), http.StatusBadRequest, "Say why")
 	s.want(s.post(parked.path, s.formOf(parked, "explode")), http.StatusBadRequest, "There is no action")
 	s.want(s.post(parked.path, s.formOf(parked, "happened", "status", "99")), http.StatusBadRequest, "from 200 to 599")

@@ -241,7 +241,10 @@ func (c *Console) changeRecord(ctx context.Context, operator string, form url.Va
 	if reason == "" {
 		return "", badInput("Say why: the record and the log keep the reason.")
 	}
-	fence, _ := strconv.ParseUint(form.Get("fence"), 10, 64) // one that is no number is not the record's
+	fence, err := strconv.ParseUint(form.Get("fence"), 10, 64)
+	if err != nil {
+		return "", badInput("The field fence must be the number that the page of the record shows.")
+	}
 	act := Act{Operator: operator, Reason: reason, Fence: fence}
 	var carryOut func(r store.Record, who string) error
 	switch verb {
