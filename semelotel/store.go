@@ -74,7 +74,10 @@ func (s *Store) Get(ctx context.Context, k store.Key) (store.Found, error) {
 
 // note remembers the run of a record that a call has found.
 func note(ctx context.Context, f *store.Found, err error) {
-	if c := callSpanOf(ctx); c != nil && err == nil && !f.Won {
+	if err != nil || f.Won {
+		return
+	}
+	if c := callSpanOf(ctx); c != nil {
 		if first := traceOf(f.Record.Holder); first.IsValid() {
 			c.first = first
 		}

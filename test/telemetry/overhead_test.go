@@ -155,7 +155,7 @@ func compareDo(t *testing.T, what string, st *pgstore.Store, other semel.Runner,
 		for c := range callers {
 			wg.Go(func() {
 				for n := range each {
-					call := semel.Call{Operation: "pay", Tenant: "ann", Key: fmt.Sprint(round, "-", c, "-", n), Payload: semel.JSON(n)}
+					call := semel.Call{Operation: "pay", Tenant: "ann", Key: fmt.Sprint(t.Name(), round, "-", c, "-", n), Payload: semel.JSON(n)}
 					if _, err := semel.Do(t.Context(), r, call, func(context.Context, *semel.Execution) (string, error) { return result, nil }); err != nil {
 						t.Error(err)
 						return
