@@ -94,7 +94,7 @@ func TestRule6_StuckSagas_DelayNoOther(t *testing.T) {
 		if r := record(t, st, "1"); r.State != store.Completed {
 			t.Errorf("the other saga is %v", r.State)
 		}
-		if r := record(t, st, "stuck7"); r.State != store.Unknown || !strings.Contains(r.LastError, errBoom.Error()) || runs.Load() != 40 {
+		if r := record(t, st, "stuck7"); r.State != store.Unknown || !strings.HasPrefix(r.LastError, "one attempt recorded no step; the last: "+errBoom.Error()) || runs.Load() != 40 {
 			t.Errorf("the stuck saga is %v (%s); 40 with one attempt each ran %d times", r.State, r.LastError, runs.Load())
 		}
 	})

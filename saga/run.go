@@ -147,7 +147,7 @@ func (r *Run) begin(ctx context.Context) error {
 		r.back, most = f, r.rules.undoAttempts
 	}
 	if most > 0 && r.x.Attempt() > most {
-		return &effect.Stuck{Err: fmt.Errorf("%d attempts in a row recorded no step; the process of the last one died, froze or lost its connection", most)}
+		return &effect.Stuck{Err: fmt.Errorf("%s recorded no step; the process of the last one died, froze or lost its connection", attempts(most))}
 	}
 	if r.back == nil && r.rules.deadline > 0 && r.left() <= 0 {
 		return r.tooLate()
@@ -217,9 +217,16 @@ func (r *Run) again(err error) error {
 		most = r.rules.undoAttempts
 	}
 	if most > 0 && n >= most {
-		return &effect.Stuck{Err: fmt.Errorf("%d attempts in a row recorded no step; %sthe last: %w", n, r.unfinished(), err)}
+		return &effect.Stuck{Err: fmt.Errorf("%s recorded no step; %sthe last: %w", attempts(n), r.unfinished(), err)}
 	}
 	return &effect.Pause{Wait: r.untilDeadline(max(0, r.rules.backoff(n))), Attempt: n, Err: err}
+}
+
+func attempts(n int) string {
+	if n == 1 {
+		return "one attempt"
+	}
+	return fmt.Sprintf("%d attempts in a row", n)
 }
 
 // unfinished names the steps that have started and not ended, so that an operator knows

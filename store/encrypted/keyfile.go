@@ -107,7 +107,7 @@ func (f *KeyFile) refresh() {
 	case err == nil && f.reread != nil:
 		f.reread(slices.Clone(f.ids))
 	case err != nil && f.warn != nil:
-		f.warn(fmt.Errorf("%w; the last keys stay in use", err))
+		f.warn(fmt.Errorf("%w; the last keys stay in use; mend the file before this process starts again, because the start needs it", err))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/semel-go/semel/store"
@@ -41,6 +42,18 @@ func TestOpen_Fails_HidesPassword(t *testing.T) {
 	}
 	if _, err := New(t.Context(), nil, nil); err == nil {
 		t.Error("a nil pool was taken")
+	}
+}
+
+func TestOpen_NoSuchDatabase_SaysHowToCreateIt(t *testing.T) {
+	t.Parallel()
+	c, err := pgx.ParseConfig(pgtest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(t.Context(), fmt.Sprintf("postgres://%s@%s:%d/absent?sslmode=disable", c.User, c.Host, c.Port), nil)
+	if err == nil || !strings.Contains(err.Error(), `"absent"`) || !strings.Contains(err.Error(), "CREATE DATABASE") {
+		t.Errorf("got %v", err)
 	}
 }
 

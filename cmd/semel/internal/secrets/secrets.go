@@ -27,6 +27,9 @@ const (
 	leastHashKeys = 32 // bytes; as semel.Options.HashKeys needs them
 )
 
+// makeLine is the command that makes a line of Read.
+const makeLine = `echo "$(date +%Y-%m):$(openssl rand -hex 32)"`
+
 // unkeyed stands for the zero Secret, which hashes without a key.
 const unkeyed = "unkeyed"
 
@@ -37,7 +40,7 @@ func Read(path, where string) ([]semel.Secret, error) {
 	bad := func(want string, args ...any) error {
 		return &input.Error{Field: where, Value: path, Want: fmt.Sprintf(want, args...)}
 	}
-	doc, err := read(path, fmt.Sprintf(`(umask 077; echo "$(date +%%Y-%%m):$(openssl rand -hex 32)" > %s). If the store has records that were hashed with a secret, copy the file of the processes that wrote them instead`, path))
+	doc, err := read(path, fmt.Sprintf(`(umask 077; %s > %s). If the store has records that were hashed with a secret, copy the file of the processes that wrote them instead`, makeLine, path))
 	if err != nil {
 		return nil, bad("%v", err)
 	}
@@ -59,7 +62,7 @@ func Read(path, where string) ([]semel.Secret, error) {
 		case line == unkeyed:
 			return nil, bad("line %d: %s can be the first line only", n, unkeyed)
 		case !ok || err != nil:
-			return nil, bad("line %d is not id:hex, such as 2026-11:00112233445566778899aabbccddeeff", n)
+			return nil, bad("line %d is not id:hex; make one with: %s", n, makeLine)
 		case id == "" || len(id) > maxID || seen[id]:
 			return nil, bad("line %d: the id must be unique, of 1 to %d bytes", n, maxID)
 		case len(key) < leastKey:
@@ -72,7 +75,7 @@ func Read(path, where string) ([]semel.Secret, error) {
 		return nil, bad("cannot be read: %v", err)
 	}
 	if len(seen) == 0 {
-		return nil, bad("has no secret; write one id:hex a line; the first hashes")
+		return nil, bad("has no secret; append a line id:hex with: %s >> %s", makeLine, path)
 	}
 	return list, nil
 }
