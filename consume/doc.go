@@ -40,8 +40,8 @@
 //	semel.ErrInProgress, ErrReleased        held
 //	semel.ErrLeaseLost                      held; the next try finds the result of the other run
 //	semel.ErrUnavailable, ErrCanceled       held; if the store is down, no message is taken until it answers
-//	the same after the handler              retried, because the transaction did not commit;
-//	  ran in an Atomic                      held, if only a part of the store is down, such as a shard
+//	ErrUnavailable, ErrCanceled of an       retried, because the transaction did not commit; held if
+//	  Atomic whose handler has run          only a part of the store is down, such as a shard
 //	store.ErrCorrupt                        quarantined: the record cannot be read
 //	semel.ErrOutcomeNotStored               acked, because a second run would double the effect
 //	the same with a *semel.Failure in it    as for the *semel.Failure alone
@@ -66,22 +66,27 @@
 // The outcome is stored before the message is acked, and the copy of a dead-lettered or
 // quarantined message is published before the message is acked. If the process dies
 // before the ack, the broker redelivers the message. The Consumer then finds the outcome,
-// or publishes the copy again with the same driver.LetterID. If the broker does not
-// accept a copy, the message is not acked: the broker redelivers it minutes later, or,
-// with Kafka, the Consumer keeps it and publishes the copy again.
+// and acks the message or publishes the copy again. The second copy has the same header
+// driver.LetterID, by which a reader of the dead letters can tell that it is a repeat.
+//
+// If the broker refuses a copy, the message is not acked, and the Consumer publishes the
+// copy again. After ten refusals the Consumer gives the message back to the broker, which
+// redelivers it about five minutes later. With Kafka, which cannot redeliver a single message,
+// the Consumer goes on publishing the copy.
 //
 // # Order
 //
 // The adapter gives each message an order key, for example the partition and key of
 // a Kafka record. A Consumer handles messages with equal order keys one at a time, in
-// the order of their delivery, retries included. Messages with other order keys
-// do not wait for them, until as many messages wait as Options.Waiting allows.
-// Dead letters keep the order, too, with one exception: if the broker refuses a copy ten
-// times, the Consumer gives that message back to the broker, and goes on with the next.
+// the order of their delivery, retries included. Messages with other order keys go on
+// meanwhile, unless as many messages wait as Options.Waiting allows.
+// Dead letters keep the order, too, with one exception: a message that is given back
+// because the broker has refused its copy does not delay the next one.
 //
-// A message without an order key goes back to the broker for the pause. In three cases it
-// waits in the Consumer instead: if the pause is at most 100 ms, if its key comes from
-// [Unprotected], and with Kafka, which cannot redeliver a single message.
+// A message with an order key waits in the Consumer for the pause after a failed attempt.
+// A message without one goes back to the broker for that pause, and waits in the Consumer
+// in three cases only: if the pause is at most 100 ms, if its key comes from
+// [Unprotected], and with Kafka.
 //
 // # End
 //

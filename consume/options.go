@@ -26,7 +26,8 @@ type Options struct {
 	// dead-lettered, too.
 	//
 	// If the store goes down after an attempt in an Atomic, that attempt does not
-	// count; this is so for at most three attempts of a delivery.
+	// count. A delivery has at most three such attempts: later ones count, because
+	// the message may be what brings the store down.
 	MaxAttempts int
 	// MaxDeliveries dead-letters a message for which two things are true: the
 	// broker has delivered it more than MaxDeliveries times, and its handler has
@@ -37,9 +38,10 @@ type Options struct {
 	MaxDeliveries int
 	// Starts counts how often a handler has begun, for MaxDeliveries. It is
 	// required if MaxDeliveries is set and the runner is an Atomic; a Guard as the
-	// runner counts by itself. Starts counts only messages that were delivered more
-	// than MaxDeliveries times, and only starts after which the handler failed or
-	// its process died. Give Starts the policy semel.Retry and the runner's
+	// runner counts by itself. Starts begins to count when a message has been delivered
+	// more than MaxDeliveries times, so that the handler of a message can begin up to
+	// twice as often. It counts starts after which the handler failed or its process
+	// died. Give Starts the policy semel.Retry and the runner's
 	// Retention. After such a process has died, the message is held until the lease
 	// of Starts has expired (its Options.Lease, 30 s by default).
 	Starts *semel.Guard
@@ -85,14 +87,14 @@ type Options struct {
 	Concurrency int
 	// InFlight limits the messages that run or are ready to run, and are not acked:
 	// 4 times Concurrency by default. If the broker limits how often it delivers a
-	// message, InFlight counts as Concurrency: a message that waited for a free handler
-	// could be delivered again, and use up its deliveries.
+	// message, Concurrency is the limit instead, whatever InFlight is: a message that
+	// waits for a free handler could be delivered again, and so use up its deliveries.
 	InFlight int
 	// Waiting limits the messages that the Consumer keeps besides InFlight: 16 times
 	// InFlight by default. These messages wait for an earlier message of their order
 	// key, for the end of the pause after a failed attempt, or for another process
-	// that handles their key. While Waiting messages wait, no message is taken. A
-	// second, fixed limit is 64 MiB for the bodies of the waiting messages.
+	// that handles their key. At this limit the Consumer takes no message from the
+	// broker until one of them goes on. A second, fixed limit is 64 MiB for the bodies of the waiting messages.
 	Waiting int
 	// Drain is how long the running handlers may go on after Serve's context
 	// has ended, before their contexts end, too: 30 s by default. It must not

@@ -43,12 +43,13 @@ var _ semel.Runner = (*Atomic)(nil)
 // NewAtomic makes an Atomic that keeps its records in st. Nil options mean the defaults.
 // MaxAttempts counts attempts whose transactions were rolled back; see [Atomic.Run].
 //
-// These options must be zero, because they are about leases and doubt, which a transaction
-// does not have: OnDoubt, Reconcile, Lease, Reservation, Backoff, MaxWaiters,
+// These options must be zero, because a transaction has no lease, and a call whose handler
+// used only its transaction can be repeated after a crash: OnDoubt, Reconcile, Lease, Reservation, Backoff, MaxWaiters,
 // SettleTimeout, Rerun and UnprotectedOnOutage. NewAtomic's error names those that are set.
 //
-// StoreTimeout limits BEGIN with the claim, COMMIT, and the work after COMMIT. It does
-// not limit the statements of the handler. In [Atomic.RunWhole] it does not limit BEGIN
+// StoreTimeout limits each of these by itself: the round trip with BEGIN and the claim,
+// COMMIT, and the work after a COMMIT that failed. It does not limit the statements of the
+// handler. In [Atomic.RunWhole] it does not limit BEGIN
 // and the lookup of the keys either, so pass a context with a deadline. In [Atomic.In] it
 // limits nothing.
 func NewAtomic(st *Store, o *semel.Options) (*Atomic, error) {
@@ -184,7 +185,7 @@ func Once(ctx context.Context, a *Atomic, call semel.Call, fn func(ctx context.C
 //     parks the key. If fn calls Rollback, DoSQL returns an error.
 //   - Fn must close its sql.Rows before it returns.
 //   - DoSQL takes four round trips besides those of fn, where Do takes two, because
-//     BEGIN and COMMIT take one each. After an error of fn it takes two more.
+//     BEGIN and COMMIT take one each. If fn fails, it takes six.
 //   - If fn calls DoSQL, semel.Do or semel.Once with its context and the same Atomic,
 //     that call joins the transaction in a savepoint. Do and [TxFrom] do not work
 //     inside fn, because there is no pgx.Tx.

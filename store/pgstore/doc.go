@@ -43,13 +43,14 @@
 //     retries of their calls run the handlers again. To prevent this, set
 //     synchronous_standby_names. A call then gets a recorded result only after the
 //     standby has it. While the standby is away, calls of an Atomic end with
-//     semel.ErrUnavailable. If the COMMIT of a call was waiting for the standby, the
-//     error also wraps semel.ErrInDoubt.
+//     semel.ErrUnavailable after StoreTimeout. A new call waits in COMMIT, and its error
+//     also wraps semel.ErrInDoubt. A duplicate that finds a record waits, too, because the
+//     record may not be on the standby yet.
 //   - Leases and expiry use the server's clock (clock_timestamp). The fencing tokens of a
-//     key grow even if that clock is set back. There is one exception: if a sweep deletes
-//     the expired record of a key during a transaction, the token that this transaction
-//     gets for the key may be lower than the token of the deleted record. So
-//     semel.Options.Retention must be longer than the longest transaction.
+//     key grow even if that clock is set back. There is one exception: an Atomic's
+//     transaction has begun, a sweep deletes the expired record of a key, and then the
+//     transaction claims that key. Its token may be lower than that of the deleted record.
+//     So semel.Options.Retention must be longer than the longest transaction.
 //
 // # Handlers of Atomic
 //
@@ -69,7 +70,8 @@
 // one more statement, to find out whether the handler has ended the transaction.
 //
 // If a statement fails and the handler returns nil nevertheless, the call fails, and
-// this counts as a failed attempt.
+// this counts as a failed attempt. The handler can let a statement fail if it sets a
+// savepoint first (tx.Begin) and rolls back to it.
 //
 // If another transaction is running the same key, the call waits for up to Call.Wait,
 // and then ends with semel.ErrInProgress.
@@ -78,10 +80,11 @@
 //
 // If the server refuses COMMIT because of a conflict with another transaction, the handler
 // runs again: see [Atomic.Run]. If the server refuses COMMIT for another reason, nothing
-// was written, and the store records a failed attempt in a second transaction. If the
-// server accepts the second transaction, the handler's writes were the cause of the
-// refusal, and the caller gets the server's error. Otherwise the server is the cause: the
-// caller gets semel.ErrUnavailable, and no attempt counts.
+// was written. The store then tries to record a failed attempt in a second transaction,
+// which also shows what the cause was. If the second transaction commits, the cause was in
+// the handler's writes: the attempt counts, and the caller gets the server's error. If it
+// does not, the cause is the server: no attempt counts, and the caller gets
+// semel.ErrUnavailable.
 //
 // If the connection breaks during COMMIT, Run asks the server whether the transaction has
 // committed. If the server does not answer within StoreTimeout (of semel.Options, 5 s by
@@ -105,8 +108,8 @@
 //     connection even when it runs alone ends with semel.ErrUnavailable, and this counts
 //     as a failed attempt.
 //   - After any other error of the server or the connection, the batch stops: the calls
-//     that have not committed end with semel.ErrUnavailable. If COMMIT got no answer, the
-//     errors of the calls whose records that transaction writes also wrap
+//     that have not committed end with semel.ErrUnavailable. If it was a COMMIT that
+//     got no answer, the errors of the calls in that transaction also wrap
 //     semel.ErrInDoubt.
 //
 // # Settings

@@ -217,9 +217,9 @@ func (j *journal) DueTimers(ctx context.Context, operation string, within time.D
 // largest table. Old bytes stay in the write-ahead log, its archive and backups.
 //
 // Scrub returns ErrBusy if, for longer than Options.LockTimeout, a transaction or a
-// replication slot can still read the deleted rows, or a transaction uses a table. The
-// role must own the tables and the database, or be a superuser, and be a member of
-// pg_read_all_stats; otherwise an error says what is missing. Connect directly, and not
+// replication slot can still read the deleted rows, or a transaction uses a table. A
+// superuser can call it. Any other role must own the tables and the database, and be a
+// member of pg_read_all_stats; otherwise an error says what is missing. Connect directly, and not
 // through a pooler in transaction mode. Scrub implements store.Scrubber.
 func (j *journal) Scrub(ctx context.Context) error {
 	s := j.store

@@ -30,17 +30,18 @@ type Options struct {
 	// refused. Transactions of an Atomic are not relaxed. Off by default.
 	RelaxedClaims bool
 	// LockTimeout is how long a change of a record waits if another transaction has
-	// locked its row: 5 s by default. After that the change fails with ErrBusy. At most
-	// Connections - 2*Flushers - 1 changes wait for locks at the same time, because each
-	// holds a connection: 3 by default. Further changes queue for these places. If the
+	// locked its row: 5 s by default. After that the change fails with ErrBusy. By default at
+	// most 3 changes wait for locks at the same time, because each holds one of the
+	// store's connections: Connections - 2*Flushers - 1, where the last one is for other
+	// requests. Further changes queue for these places. If the
 	// context of a change ends in the queue, the change fails with the context's error.
 	LockTimeout time.Duration
-	// Connections is how many connections the store opens for itself, apart from the
-	// pool for the transactions of Atomic: 12 by default. Renewals of leases use up
-	// to 4 more.
+	// Connections is how many connections the store opens at most for itself, apart
+	// from the pool for the transactions of Atomic: 12 by default. Renewals of leases
+	// use up to 4 more.
 	Connections int
 	// Flushers is how many round trips with claims may be in flight at the same time,
-	// and how many with settlements. Concurrent claims share a round trip, and so do
+	// and also how many with settlements. Concurrent claims share a round trip, and so do
 	// concurrent settlements. The limit is a third of Connections, and the default is
 	// 4 or that limit, whichever is less. With RelaxedClaims it is at most 2 for claims.
 	Flushers int

@@ -63,8 +63,9 @@ const spareConnections = 3
 //   - It has 2 to 1,000 calls, all with the same operation and tenant. The same is true
 //     of each earlier batch that has not ended.
 //   - 3 connections of the pool are free.
-//   - In the last ten batches or so, fn has not failed and has set no Outcome or Err.
-//     After a batch in which it did, the next ones set savepoints instead of a prefetch.
+//   - In the last ten batches or so, fn has not failed and has set no Outcome or Err. After
+//     such a batch, the next ten set a savepoint instead, without which a batch runs again
+//     when fn fails.
 //   - It runs within a second after its prefetch; otherwise the prefetch is rolled back.
 //
 // The advisory locks of several batches are held at once; [Atomic.In] names the server's
@@ -105,8 +106,7 @@ func (p *Prefetcher) Prefetch(ctx context.Context, calls []semel.Call) *Prefetch
 }
 
 // Run runs the batch as [Atomic.RunWhole] does. The records that a prefetch has inserted
-// are already in the state completed, without an Outcome, and only wait for the commit. If
-// fn sets an Outcome or an Err in a prefetched batch, these records are wrong: the
+// are not committed yet, and are already in the state completed, without an Outcome. If fn sets an Outcome or an Err in a prefetched batch, these records are wrong: the
 // transaction is rolled back, and fn runs again in a new one.
 func (p *PrefetchedBatch) Run(ctx context.Context, fn func(ctx context.Context, fresh []*PendingCall) error) []Ended {
 	defer p.Drop()
@@ -117,9 +117,9 @@ func (p *PrefetchedBatch) Run(ctx context.Context, fn func(ctx context.Context, 
 // has succeeded, now or earlier, or if call i is still running. Use Err inside fn, to learn
 // about the calls that fn does not get.
 //
-// If Err returns semel.ErrInProgress, another transaction is running the key of call i.
-// Suppose that call k must not run before call i. Then fn must write nothing for call k,
-// and must set PendingCall.Err of call k to semel.NoEffect(err), where err is that error.
+// If Err returns semel.ErrInProgress, another transaction is running the key of call i. If
+// call k must not run before call i, fn must write nothing for call k, and must set its
+// PendingCall.Err to semel.NoEffect(batch.Err(i)).
 func (p *PrefetchedBatch) Err(i int) error {
 	run := p.run
 	if run == nil || i < 0 || i >= len(run.results) {

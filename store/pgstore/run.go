@@ -27,7 +27,8 @@ import (
 //   - If fn returns another error, the transaction is rolled back, and a second one records
 //     a failed attempt, which MaxAttempts counts.
 //   - After a serialization failure or a deadlock fn runs again, up to ten times in all.
-//     If COMMIT fails like this each time, the ten runs count as one failed attempt.
+//     If the tenth run fails like this, too, the call ends with semel.ErrUnavailable. This
+//     counts as one failed attempt if it was COMMIT that failed, and as none otherwise.
 //
 // Run takes two round trips besides those of fn, and holds a connection of Atomic's pool
 // while fn runs. If many of the recent calls were duplicates and several calls run at
