@@ -6,7 +6,12 @@ var sidecars = []Mutant{
 	{
 		Name: "a tenant that is over its limit is refused as fast as it sends", Rule: "limits",
 		Dir: sidecar, Func: "(*Proxy).refuse", Package: sidecar, Run: "TestLimits_TenantRefused",
-		Old: "p.pause(r)", New: "",
+		Old: "!p.pause(r)", New: "false",
+	},
+	{
+		Name: "the proxy writes a refusal that nobody reads", Rule: "limits",
+		Dir: sidecar, Func: "(*Proxy).refuse", Package: sidecar, Run: "TestLimits_RefusedClientEnds",
+		Old: "panic(http.ErrAbortHandler)", New: "_ = http.ErrAbortHandler",
 	},
 	{
 		Name: "refused requests take the places of other tenants", Rule: "limits",

@@ -126,6 +126,29 @@ func TestLimits_TenantRefused_RefusalComesAfterPause(t *testing.T) {
 	}
 }
 
+// The answer to a client that has ended its side of the connection would only take the
+// processor from others.
+func TestLimits_RefusedClientEnds_NothingIsWritten(t *testing.T) {
+	s := play(t, created(), byTenant+"tenant-keys: 1\nrefusal-pause: 10s\n")
+	if r := s.pay("a", "X-Tenant", "ann"); r.status != 201 {
+		t.Fatalf("%+v", r)
+	}
+	c, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := fmt.Fprint(c, "POST /pay HTTP/1.1\r\nHost: a\r\nX-Tenant: ann\r\nIdempotency-Key: b\r\nContent-Length: 0\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if answer, _ := io.ReadAll(c); len(answer) > 0 {
+		t.Errorf("it wrote %q", answer)
+	}
+}
+
 func TestLimits_KeysOfAMinute_429(t *testing.T) {
 	s := play(t, created(), byTenant+"tenant-keys: 2\n")
 	for i := range 3 {

@@ -21,7 +21,9 @@ func TestPause_ClientHangsUp_Ends(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				defer close(ended)
 				hangUp()
-				p.pause(r)
+				if p.pause(r) {
+					t.Error("the client is thought to wait")
+				}
 			}))
 			r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, strings.NewReader(body))
 			if err != nil {

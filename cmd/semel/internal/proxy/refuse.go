@@ -19,11 +19,12 @@ import (
 // replay, the client gets the status of the hook.
 func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, why semelhttp.Problem) {
 	l, full := limited(why.Err)
+	hungUp := false
 	if full {
 		why = l
 		p.warnOfLimit(r, why.Err)
 		if why.Code == problem.TenantLimit.Code {
-			p.pause(r)
+			hungUp = !p.pause(r)
 		}
 	}
 	refused(r, &why)
@@ -46,6 +47,9 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, why semelhttp.Pro
 		level = slog.LevelWarn
 	}
 	p.events.Log(r.Context(), level, "refused", append(p.requestFields(r), "code", why.Code, "status", why.Status, "error", why.Err)...)
+	if hungUp && observationFrom(r.Context()) == nil {
+		panic(http.ErrAbortHandler) // closes the connection: nobody would read the answer
+	}
 	problem.Write(w, why)
 }
 
@@ -91,10 +95,11 @@ const smallBody = 4 << 10
 // pause delays the refusal of a tenant that is over a limit. A client that ignores
 // Retry-After sends its next request when it has the answer to this one, so the pause
 // leaves the processor to others. A request without a place of its tenant costs no more
-// than its connection, and others may have its place among all.
-func (p *Proxy) pause(r *http.Request) {
+// than its connection, and others may have its place among all. pause reports whether the
+// client still waits at the end.
+func (p *Proxy) pause(r *http.Request) bool {
 	if p.Config.RefusalPause == 0 {
-		return
+		return true
 	}
 	limit.FromContext(r.Context()).EndUnadmitted()
 	if r.Header.Get("Expect") == "" {
@@ -105,7 +110,9 @@ func (p *Proxy) pause(r *http.Request) {
 	defer t.Stop()
 	select {
 	case <-t.C:
+		return true
 	case <-r.Context().Done():
+		return false
 	}
 }
 
