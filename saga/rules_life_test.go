@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -94,10 +95,38 @@ func TestRule6_StuckSagas_DelayNoOther(t *testing.T) {
 		if r := record(t, st, "1"); r.State != store.Completed {
 			t.Errorf("the other saga is %v", r.State)
 		}
-		if r := record(t, st, "stuck7"); r.State != store.Unknown || !strings.HasPrefix(r.LastError, "one attempt recorded no step; the last: "+errBoom.Error()) || runs.Load() != 40 {
+		if r := record(t, st, "stuck7"); r.State != store.Unknown || !strings.HasPrefix(r.LastError, "MaxAttempts (1) is used up; the last attempt: "+errBoom.Error()) || runs.Load() != 40 {
 			t.Errorf("the stuck saga is %v (%s); 40 with one attempt each ran %d times", r.State, r.LastError, runs.Load())
 		}
 	})
+}
+
+// The error of a stuck saga names the limit that is used up. It does not say that nothing was
+// recorded, because the first attempt counts, too, after it has recorded steps.
+func TestRule6_AttemptsUsedUp_ErrorNamesLimitAndStep(t *testing.T) {
+	t.Parallel()
+	for want, fails := range map[string][]string{
+		`MaxAttempts (1) is used up; the last attempt: step "charge" did not end: ` + errBoom.Error():          {"charge"},
+		`UndoAttempts (1) is used up; the last attempt: the compensation of step "charge": ` + errBoom.Error(): {"book", "undo charge"},
+	} {
+		bubble(t, func(t *testing.T, st *memstore.Store, w *world) {
+			d := w.three()
+			d.MaxAttempts, d.UndoAttempts = 1, 1
+			w.before = func(name string) error {
+				switch {
+				case !slices.Contains(fails, name):
+					return nil
+				case name == "book":
+					return errRefused
+				}
+				return errBoom
+			}
+			_, err := newSaga(t, st, d).Do(t.Context(), "ann", "1", book)
+			if r := record(t, st, "1"); !errors.Is(err, semel.ErrParked) || r.LastError != want {
+				t.Errorf("%v; the record has %q, want %q", err, r.LastError, want)
+			}
+		})
+	}
 }
 
 // Rule 6: a deadline parks if the definition says so.

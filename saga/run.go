@@ -138,16 +138,15 @@ func (r *Run) check() error {
 
 // begin finds out whether the saga has turned back, or must.
 func (r *Run) begin(ctx context.Context) error {
-	most := r.rules.maxAttempts
 	if r.recorded[backStep] != nil {
 		f, err := r.recordBack(ctx, nil)
 		if err != nil {
 			return err
 		}
-		r.back, most = f, r.rules.undoAttempts
+		r.back = f
 	}
-	if most > 0 && r.x.Attempt() > most {
-		return &effect.Stuck{Err: fmt.Errorf("%s recorded no step; the process of the last one died, froze or lost its connection", attempts(most))}
+	if name, most := r.limit(); most > 0 && r.x.Attempt() > most {
+		return &effect.Stuck{Err: fmt.Errorf("%s (%d) is used up; the process of the last attempt died, froze or lost its connection", name, most)}
 	}
 	if r.back == nil && r.rules.deadline > 0 && r.left() <= 0 {
 		return r.tooLate()
@@ -209,36 +208,38 @@ func (r *Run) interrupted(err error) error {
 // again is the error of a run after which the saga goes on later, or is stuck after too
 // many attempts.
 func (r *Run) again(err error) error {
-	n, most := r.x.Attempt(), r.rules.maxAttempts
+	n := r.x.Attempt()
 	if r.progress {
 		n = 1
 	}
-	if r.back != nil {
-		most = r.rules.undoAttempts
-	}
+	name, most := r.limit()
 	if most > 0 && n >= most {
-		return &effect.Stuck{Err: fmt.Errorf("%s recorded no step; %sthe last: %w", attempts(n), r.unfinished(), err)}
+		return &effect.Stuck{Err: fmt.Errorf("%s (%d) is used up; the last attempt: %s%w", name, most, r.unfinished(), err)}
 	}
 	return &effect.Pause{Wait: r.untilDeadline(max(0, r.rules.backoff(n))), Attempt: n, Err: err}
 }
 
-func attempts(n int) string {
-	if n == 1 {
-		return "one attempt"
+// limit is how many attempts in a row may fail, and the name of that limit in a Definition.
+func (r *Run) limit() (name string, most int) {
+	if r.back != nil {
+		return "UndoAttempts", r.rules.undoAttempts
 	}
-	return fmt.Sprintf("%d attempts in a row", n)
+	return "MaxAttempts", r.rules.maxAttempts
 }
 
 // unfinished names the steps that have started and not ended, so that an operator knows
 // which one to skip. Empty: the saga has turned back, or there are none.
 func (r *Run) unfinished() string {
-	var names strings.Builder
+	var names []string
 	for _, u := range r.started {
 		if r.back == nil && u.state != done {
-			fmt.Fprintf(&names, "step %q did not end; ", u.name)
+			names = append(names, fmt.Sprintf("step %q", u.name))
 		}
 	}
-	return names.String()
+	if len(names) == 0 {
+		return ""
+	}
+	return strings.Join(names, " and ") + " did not end: "
 }
 
 // recordBack records that the saga has turned back, and returns the recorded failure.

@@ -36,8 +36,9 @@ type Definition[In, Out any] struct {
 	Deadline time.Duration
 	// StuckAtDeadline parks the saga at its deadline, instead of turning it back.
 	StuckAtDeadline bool
-	// MaxAttempts is how many attempts in a row may fail without a step being recorded.
-	// Then the saga is parked. Zero: no limit.
+	// MaxAttempts is how many attempts in a row may fail. Then the saga is parked. The
+	// count begins again with an attempt that has recorded a step, unless its process
+	// died. Zero: no limit.
 	MaxAttempts int
 	// UndoAttempts is MaxAttempts for a saga that has turned back: 10 by default.
 	UndoAttempts int

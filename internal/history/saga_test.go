@@ -11,13 +11,14 @@ import (
 )
 
 func TestStuckOf_EachState_OffersStepInQuestion(t *testing.T) {
-	undo := `10 attempts in a row recorded no step; the last: the compensation of step "charge": bank: "down"`
+	undo := `UndoAttempts (10) is used up; the last attempt: the compensation of step "charge": bank: "down"`
 	for want, c := range map[string]struct {
 		lastError string
 		steps     []string
 	}{
-		"{false []  []}":                       {"3 attempts in a row recorded no step; the last: no", []string{"saga:input", "hold"}},
-		"{false []  [charge]}":                 {`3 attempts in a row recorded no step; step "charge" did not end; the last: step "charg" is not in Steps of the definition`, []string{"hold"}},
+		"{false []  []}":                       {"MaxAttempts (3) is used up; the last attempt: no", []string{"saga:input", "hold"}},
+		"{false []  [charge]}":                 {`MaxAttempts (3) is used up; the last attempt: step "charge" did not end: step "charg" is not in Steps of the definition`, []string{"hold"}},
+		"{false []  [a b]}":                    {`MaxAttempts (1) is used up; the last attempt: step "a" and step "b" did not end: no`, nil},
 		"{false [charge ship]  [charge ship]}": {"", []string{"hold:begun:1", "hold", "charge:begun:1", "charge:none:1", "charge:begun:2", "ship:begun:1"}},
 		"{true [] charge []}":                  {undo, []string{"charge", "saga:back"}},
 		"{true []  []}":                        {undo, []string{"charge", "saga:back", "charge:undo"}}, // by an operator

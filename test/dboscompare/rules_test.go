@@ -44,7 +44,7 @@ func TestCompare_CompensationGivesUp(t *testing.T) {
 			return agrees
 		})
 		w.start(t, "first", func(s *spec) { s.Run = []string{"a"} })
-		w.saw(t, "status of the one that gave up", w.end(t, "a"), want{`unknown: 3 attempts in a row recorded no step; the last: the compensation of step "hold"…`, "ERROR: …"})
+		w.saw(t, "status of the one that gave up", w.end(t, "a"), want{`unknown: UndoAttempts (3) is used up; the last attempt: the compensation of step "hold"…`, "ERROR: …"})
 		w.start(t, "second", func(s *spec) { s.Run, s.Executor = []string{"b"}, "second" })
 		w.saw(t, "status of the one that undid all", w.end(t, "b"), want{"failed: refused", "ERROR: …"})
 		w.answers(func(*call, int) answer { return agrees })
