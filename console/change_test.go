@@ -97,6 +97,16 @@ func TestSaga_Decisions(t *testing.T) {
 	s := newSite(t, console.Options{Operator: eve})
 	s.want(s.post(o1.path, s.formOf(o1, "retry", "not-happened", "reserve")), http.StatusBadRequest, "Nothing was decided")
 	s.want(s.post(o1.path, s.formOf(o1, "skip")), http.StatusBadRequest, "name it")
+	s.want(s.get(o1.path), http.StatusOK, `spellcheck="false"></textarea>`)
+	for _, verb := range []string{"retry", "back"} {
+		s.want(s.post(o1.path, s.formOf(o1, verb)), http.StatusBadRequest, "Nothing was decided: step &#34;charge&#34; is in doubt")
+	}
+	for step, says := range map[string]string{
+		"charge": "Nothing was decided: step &#34;charge&#34; needs its result: the JSON that the step would have returned, or null",
+		"ship":   "Nothing was decided: the saga is stuck at &#34;charge&#34;, not at &#34;ship&#34;",
+	} {
+		s.want(s.post(o1.path, s.formOf(o1, "skip", "step", step, "result", " ")), http.StatusBadRequest, says)
+	}
 	if r := s.state(o1.key); r.State != store.Unknown {
 		t.Errorf("the saga is %v", r.State)
 	}

@@ -49,7 +49,7 @@ type frame struct {
 var done = map[string]string{
 	"reopen":  "Reopened: the next call with this key runs, with all its attempts.",
 	"resolve": "Resolved.",
-	"decide":  "Decided: a worker goes on with the saga.",
+	"decide":  "Decided: a worker of this saga goes on with it, if one runs.",
 	"retry":   "Due at once: a publisher sends the message again.",
 	"drop":    "Dropped: the later messages of its order key go on.",
 }

@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -282,16 +281,13 @@ func (c *Console) decide(ctx context.Context, r store.Record, verb, who string, 
 	i := saga.Intervention{Why: who, Back: verb == "back", NotHappened: form["not-happened"]}
 	if verb == "skip" {
 		i.Done, i.Result = strings.TrimSpace(form.Get("step")), []byte(strings.TrimSpace(form.Get("result")))
-		if len(i.Result) == 0 {
-			i.Result = []byte("null")
-		}
-		if i.Done == "" || !json.Valid(i.Result) {
-			return badInput("To skip a step, name it, and give its result as JSON.")
+		if i.Done == "" {
+			return badInput("To skip a step, name it.")
 		}
 	}
 	err := saga.Intervene(ctx, c.store, r, i)
-	if errors.Is(err, semel.ErrInvalid) {
-		return badInput("Nothing was decided: " + err.Error())
+	if e, ok := errors.AsType[*semel.Error](err); ok && errors.Is(err, semel.ErrInvalid) {
+		return badInput("Nothing was decided: " + e.Cause.Error())
 	}
 	return err
 }

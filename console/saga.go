@@ -13,7 +13,7 @@ import (
 // sagaRow is a saga that has not ended.
 type sagaRow struct {
 	entry
-	Due time.Time // when a worker looks at it
+	Due time.Time // when a worker goes on with it; zero if it is stuck
 }
 
 // sagas lists the sagas of a definition that have not ended, by the index of timers.
@@ -47,7 +47,11 @@ func (c *Console) sagas(ctx context.Context, r *http.Request) (any, error) {
 		case err != nil:
 			return nil, err
 		}
-		data.Rows = append(data.Rows, sagaRow{c.entryOf(&f), t.Due})
+		row := sagaRow{c.entryOf(&f), t.Due}
+		if f.Record.State == store.Unknown {
+			row.Due = time.Time{}
+		}
+		data.Rows = append(data.Rows, row)
 	}
 	return data, nil
 }

@@ -30,11 +30,12 @@ type Intervention struct {
 	// Why says who decides and for what reason. The record keeps it.
 	Why string
 	// NotHappened names the Parked steps in doubt that did not happen. They may run
-	// again.
+	// again. If Done is empty, or Back is true, each step in doubt must be named here or as
+	// Done, because the saga would be stuck at it again.
 	NotHappened []string
-	// Done names a step that counts as done, and Result is its result as the Guard's
-	// codec writes it (JSON, usually). "charge:undo" is the compensation of "charge",
-	// which needs no result. Empty: none.
+	// Done names a step that counts as done, and Result is the result in JSON that it would
+	// have returned; null is the zero value. "charge:undo" is the compensation of "charge",
+	// which has no result. Empty: none.
 	Done   string
 	Result []byte
 	// Back turns the saga back. A saga that has turned back already refuses it.
@@ -47,7 +48,7 @@ type Intervention struct {
 func Intervene(ctx context.Context, st store.Store, seen store.Record, i Intervention) error {
 	op := seen.Key.Operation
 	refuse := func(reason error, format string, args ...any) error {
-		return &semel.Error{Reason: reason, Operation: op, Cause: fmt.Errorf("saga: "+format, args...)}
+		return &semel.Error{Reason: reason, Operation: op, Cause: fmt.Errorf(format, args...)}
 	}
 	journal, hasSteps := store.As[store.Journal](st)
 	timers, hasTimers := store.As[store.Timers](st)
@@ -66,11 +67,11 @@ func Intervene(ctx context.Context, st store.Store, seen store.Record, i Interve
 	case errors.Is(err, store.ErrLeaseLost):
 		return &semel.Error{Reason: store.ErrChanged, Operation: op}
 	case err != nil:
-		return refuse(semel.ErrUnavailable, "nothing was decided: read the steps: %w", err)
+		return refuse(semel.ErrUnavailable, "read the steps: %w", err)
 	}
 	steps, err := decisionSteps(&seen, recorded, &i)
 	if err != nil {
-		return refuse(semel.ErrInvalid, "nothing was decided: %w", err)
+		return refuse(semel.ErrInvalid, "%w", err)
 	}
 	p := proposalOf(&seen, i.Why)
 	f, err := retry.Do(ctx, func() (store.Found, error) { return st.Swap(ctx, seen.Seen(), p) })
@@ -93,14 +94,14 @@ func Intervene(ctx context.Context, st store.Store, seen store.Record, i Interve
 	}
 	settleErr := st.Settle(context.WithoutCancel(ctx), lease, end)
 	if err != nil {
-		return refuse(semel.ErrInvalid, "nothing was decided: %w", err)
+		return refuse(semel.ErrInvalid, "%w", err)
 	}
 	if settleErr != nil { // the lease ends, and then the saga goes on
 		return &semel.Error{Reason: semel.ErrUnavailable, Operation: op, Cause: settleErr}
 	}
 	_, err = timers.SetTimer(ctx, seen.Key, store.Owner{}, newVersion(), 0)
 	if err != nil {
-		return &semel.Error{Reason: semel.ErrUnavailable, Operation: op, Cause: fmt.Errorf("saga: it is decided, but the saga goes on only when a worker looks at it, within %v: %w", stuckLook, err)}
+		return &semel.Error{Reason: semel.ErrUnavailable, Operation: op, Cause: fmt.Errorf("it is decided, but the saga goes on only when a worker looks at it, within %v: %w", stuckLook, err)}
 	}
 	return nil
 }
@@ -126,8 +127,12 @@ func decisionSteps(seen *store.Record, recorded []store.Step, i *Intervention) (
 			count++
 		}
 	}
+	stuck := history.StuckOf(seen, recorded)
 	if i.Back && has[backStep] {
-		return nil, backAlready(history.StuckOf(seen, recorded))
+		return nil, backAlready(stuck)
+	}
+	if name, ok := stuck.Undecided(i.NotHappened, i.Done, i.Back); ok {
+		return nil, fmt.Errorf("step %q is in doubt; find out whether it happened: skip it if it did, and otherwise say that it did not happen", name)
 	}
 	text, err := json.Marshal(&history.SagaDecision{
 		Why: i.Why, NotHappened: i.NotHappened, Done: i.Done, Result: i.Result, Back: i.Back,
@@ -149,15 +154,23 @@ func decisionSteps(seen *store.Record, recorded []store.Step, i *Intervention) (
 	}
 	if i.Done != "" {
 		base, isUndo := strings.CutSuffix(i.Done, undoPart)
-		if err := checkStep(base); err != nil || has[i.Done] {
-			return nil, errors.Join(fmt.Errorf("step %q is recorded already, or no step", i.Done), err)
+		if err := checkStep(base); err != nil {
+			return nil, err
 		}
-		if err := canSkip(history.StuckOf(seen, recorded), base, isUndo, i.Back); err != nil {
+		if has[i.Done] {
+			return nil, fmt.Errorf("step %q is recorded already, so that it does not run again and cannot be skipped", i.Done)
+		}
+		if err := canSkip(stuck, base, isUndo, i.Back); err != nil {
 			return nil, err
 		}
 		o := store.Outcome{Body: i.Result, Codec: "json"}
-		if isUndo {
+		switch {
+		case isUndo && len(i.Result) > 0:
+			return nil, fmt.Errorf("%q is a compensation, which has no result; leave the result out", i.Done)
+		case isUndo:
 			o = store.Outcome{}
+		case !json.Valid(i.Result): // it could not be taken back
+			return nil, fmt.Errorf("step %q needs its result: the JSON that the step would have returned, or null", i.Done)
 		}
 		steps = append(steps, store.Step{Name: i.Done, Outcome: o})
 	}

@@ -23,29 +23,16 @@ func TestIntervene_ParkedStepInDoubt_GoesOnAsDecided(t *testing.T) {
 		want []string
 		end  store.State
 	}{
-		"not happened":  {saga.Intervention{NotHappened: []string{"charge"}}, []string{"hold", "charge", "charge", "book"}, store.Completed},
-		"done":          {saga.Intervention{Done: "charge", Result: []byte(`"result of charge"`)}, []string{"hold", "charge", "book"}, store.Completed},
-		"back":          {saga.Intervention{NotHappened: []string{"charge"}, Back: true}, []string{"hold", "charge", "undo hold"}, store.Failed},
-		"done, back":    {saga.Intervention{Done: "charge", Result: []byte(`"result of charge"`), Back: true}, []string{"hold", "charge", "undo in doubt book", "undo charge", "undo hold"}, store.Failed},
-		"back in doubt": {saga.Intervention{Back: true}, []string{"hold", "charge"}, store.Unknown},
+		"not happened": {saga.Intervention{NotHappened: []string{"charge"}}, []string{"hold", "charge", "charge", "book"}, store.Completed},
+		"done":         {saga.Intervention{Done: "charge", Result: []byte(`"result of charge"`)}, []string{"hold", "charge", "book"}, store.Completed},
+		"back":         {saga.Intervention{NotHappened: []string{"charge"}, Back: true}, []string{"hold", "charge", "undo hold"}, store.Failed},
+		"done, back":   {saga.Intervention{Done: "charge", Result: []byte(`"result of charge"`), Back: true}, []string{"hold", "charge", "undo in doubt book", "undo charge", "undo hold"}, store.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			bubble(t, func(t *testing.T, st *memstore.Store, w *world) {
 				w.after = once("charge", errBoom)
-				d := w.three()
-				d.Run = func(ctx context.Context, r *saga.Run, in order) (string, error) {
-					for _, step := range []string{"hold", "charge", "book"} {
-						var options []saga.StepOption
-						if step == "charge" {
-							options = append(options, saga.Parked())
-						}
-						if _, err := w.step(ctx, r, step, options...); err != nil {
-							return "", err
-						}
-					}
-					return "booked", nil
-				}
+				d := w.parked()
 				s := newSaga(t, st, d)
 				if err := s.Start(t.Context(), "ann", "1", book); err != nil {
 					t.Fatal(err)
@@ -82,6 +69,64 @@ func TestIntervene_ParkedStepInDoubt_GoesOnAsDecided(t *testing.T) {
 			})
 		})
 	}
+}
+
+// parked is three with a step "charge" that is Parked, and in doubt once.
+func (w *world) parked() saga.Definition[order, string] {
+	w.after = once("charge", errBoom)
+	d := w.three()
+	d.Run = func(ctx context.Context, r *saga.Run, in order) (string, error) {
+		for _, step := range d.Steps {
+			var options []saga.StepOption
+			if step == "charge" {
+				options = append(options, saga.Parked())
+			}
+			if _, err := w.step(ctx, r, step, options...); err != nil {
+				return "", err
+			}
+		}
+		return "booked", nil
+	}
+	return d
+}
+
+// A decision that does not say whether a step in doubt happened would leave the saga stuck at
+// it, and use up its only turning back. A step that is skipped without a result would give an
+// empty one to all that follows. Neither changes anything.
+func TestIntervene_DecisionIncomplete_ChangesNothing(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, st *memstore.Store, w *world) {
+		s := newSaga(t, st, w.parked())
+		if _, err := s.Do(t.Context(), "ann", "1", book); !errors.Is(err, semel.ErrParked) {
+			t.Fatalf("error %v, want ErrParked", err)
+		}
+		stuck := record(t, st, "1")
+		for says, i := range map[string]saga.Intervention{
+			`step "charge" is in doubt`:                {},
+			`"charge" is in doubt; find out`:           {Back: true},
+			`"charge" needs its result: the JSON`:      {Done: "charge"},
+			`needs its result: the JSON that the`:      {Done: "charge", Result: []byte("payment 4711")},
+			`step "hold" is recorded already`:          {Done: "hold", Result: []byte("1")},
+			`the saga is stuck at "charge", not at "b`: {Done: "book", Result: []byte("1")},
+			`step "a:b": must not be`:                  {Done: "a:b", Result: []byte("1")},
+			`a compensation, which has no result`:      {Done: "charge:undo", Result: []byte("1"), NotHappened: []string{"charge"}, Back: true},
+		} {
+			i.Why = "ann"
+			err := saga.Intervene(t.Context(), st, stuck, i)
+			if !errors.Is(err, semel.ErrInvalid) || !strings.Contains(err.Error(), says) {
+				t.Errorf("%+v: error %v, want one that says %s", i, err, says)
+			}
+		}
+		if now := record(t, st, "1"); now.Fence != stuck.Fence || now.State != store.Unknown {
+			t.Errorf("the record is %v with fence %d; want it unchanged", now.State, now.Fence)
+		}
+		if err := saga.Intervene(t.Context(), st, stuck, saga.Intervention{Why: "ann", Done: "charge", Result: []byte("null")}); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.Do(t.Context(), "ann", "1", book); err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
+	})
 }
 
 // A run that loses its lease while the saga turns back does not say that a step is missing.

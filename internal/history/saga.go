@@ -132,3 +132,18 @@ func StuckOf(r *store.Record, steps []store.Step) StuckSaga {
 	}
 	return s
 }
+
+// Undecided is a step in doubt about which a decision says nothing, so that the saga would be
+// stuck at it again. A decision that skips a step may leave others for later, unless it also
+// turns the saga back.
+func (s *StuckSaga) Undecided(notHappened []string, done string, back bool) (step string, ok bool) {
+	if done != "" && !back {
+		return "", false
+	}
+	for _, name := range s.InDoubt {
+		if name != done && !slices.Contains(notHappened, name) {
+			return name, true
+		}
+	}
+	return "", false
+}

@@ -34,6 +34,27 @@ func TestStuckOf_EachState_OffersStepInQuestion(t *testing.T) {
 	}
 }
 
+func TestUndecided_EachDecision_NamesStepLeftInDoubt(t *testing.T) {
+	s := history.StuckSaga{InDoubt: []string{"charge", "ship"}}
+	for _, c := range []struct {
+		notHappened []string
+		done        string
+		back        bool
+		want        string
+	}{
+		{nil, "", false, "charge"},
+		{[]string{"charge"}, "", true, "ship"},
+		{[]string{"charge", "ship"}, "", true, ""},
+		{nil, "charge", false, ""}, // the other may be decided later
+		{nil, "charge", true, "ship"},
+		{[]string{"ship"}, "charge", true, ""},
+	} {
+		if got, ok := s.Undecided(c.notHappened, c.done, c.back); got != c.want || ok != (c.want != "") {
+			t.Errorf("%+v: %q, %v", c, got, ok)
+		}
+	}
+}
+
 func TestSagaDecisionIn_EachDecision_InWordsOfTheCommands(t *testing.T) {
 	for want, body := range map[string]string{
 		"retry":                                     `{"Why":"ann"}`, // of an earlier version

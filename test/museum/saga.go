@@ -185,4 +185,14 @@ var sagas = []Mutant{
 		Dir: "saga", Func: "canSkip", Package: "saga", Run: "TestIntervene_BackTwice_IsRefusedWithNextStep",
 		Old: `isUndo && s.Undo != "" && step != s.Undo`, New: `isUndo && s.Undo == step && !s.Back`,
 	},
+	{
+		Name: "saga: an operator skips a step without its result", Rule: "saga 5",
+		Dir: "saga", Func: "decisionSteps", Package: "saga", Run: "TestIntervene_DecisionIncomplete_ChangesNothing",
+		Old: "case !json.Valid(i.Result):", New: "case len(i.Result) > 0 && !json.Valid(i.Result):",
+	},
+	{
+		Name: "saga: an operator turns back a saga whose step in doubt is not decided", Rule: "saga 3",
+		Dir: "internal/history", Func: "(*StuckSaga).Undecided", Package: "saga", Run: "TestIntervene_DecisionIncomplete_ChangesNothing",
+		Old: "name != done && !slices.Contains(notHappened, name)", New: "name != done && !back && !slices.Contains(notHappened, name)",
+	},
 }

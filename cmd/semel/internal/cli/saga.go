@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/internal/acts"
 	"github.com/semel-go/semel/internal/history"
@@ -164,7 +165,7 @@ func (c *decideFlags) decide(ctx context.Context, e *env, act string, k store.Ke
 		if e.json {
 			return json.NewEncoder(e.stdout).Encode(map[string]string{"result": result})
 		}
-		_, err = fmt.Fprintln(e.stdout, "decided: a worker goes on with the saga")
+		_, err = fmt.Fprintln(e.stdout, "decided: a worker of this saga goes on with it, if one runs")
 		return err
 	})
 }
@@ -175,20 +176,31 @@ func (c *decideFlags) intervene(ctx context.Context, h storeurl.Handle, k store.
 		return err
 	}
 	refuse := func(why, next string) error { return &decisionError{why, next} }
-	switch r := &f.Record; {
+	r, stuck := &f.Record, history.StuckOf(&f.Record, steps)
+	offer := func(why string) error {
+		next := c.nextStep(r, steps)
+		return refuse(why, next[0]+" "+strings.Join(next[1:], "; or "))
+	}
+	undecided, inDoubt := stuck.Undecided(i.NotHappened, i.Done, i.Back)
+	switch {
 	case r.State.Terminal():
 		return refuse(fmt.Sprintf("the saga has ended: it is %v", r.State), "look at it: "+c.showAgain(k))
 	case r.State != store.Unknown:
 		return refuse(fmt.Sprintf("the saga is %s, and only a stuck one waits for a decision", sagaState(r.State)), "look at it: "+c.showAgain(k))
 	case r.Fence != c.Fence:
 		return refuse(fmt.Sprintf("the saga has changed since it was seen; its fence is now %d", r.Fence), "look at it again before you use that: "+c.showAgain(k))
-	case i.Back && history.StuckOf(r, steps).Back:
-		next := c.nextStep(r, steps)
-		return refuse("it cannot turn back a second time", next[0]+" "+strings.Join(next[1:], "; or "))
+	case i.Back && stuck.Back:
+		return offer("it cannot turn back a second time")
+	case inDoubt:
+		return offer(fmt.Sprintf("step %q may have happened, so that the saga would be stuck at it again", undecided))
 	}
 	err = saga.Intervene(ctx, h, f.Record, i)
-	if errors.Is(err, store.ErrChanged) {
+	invalid, _ := errors.AsType[*semel.Error](err)
+	switch {
+	case errors.Is(err, store.ErrChanged):
 		return refuse("the saga has changed since it was seen", "look at it again: "+c.showAgain(k))
+	case errors.Is(err, semel.ErrInvalid) && invalid != nil:
+		return refuse(invalid.Cause.Error(), "look at it: "+c.showAgain(k))
 	}
 	return err
 }
@@ -222,7 +234,7 @@ type sagaRetryCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*sagaRetryCmd) Help() string {
-	return `A stuck saga goes on where it was, with all its attempts. If a Parked step is in doubt, find out whether it happened first: if not, name it with --not-happened; if it did, use semel saga skip. Each use writes one line of JSON to standard error with the operator, the reason and the result, and the record keeps both.
+	return `A stuck saga goes on where it was, with all its attempts. If a Parked step is in doubt, find out whether it happened first: if not, name it with --not-happened; if it did, use semel saga skip. Without either it would be stuck there again, so it is refused. Each use writes one line of JSON to standard error with the operator, the reason and the result, and the record keeps both.
 
 Example:
 
@@ -238,13 +250,13 @@ type sagaSkipCmd struct {
 	Name   raw    `arg:"" help:"The name of the definition; semel saga list shows the names."`
 	ID     raw    `arg:"" name:"id" help:"The id of the saga; semel saga list shows the ids."`
 	Step   string `arg:"" help:"The step, or STEP:undo for its compensation."`
-	Result string `name:"result" placeholder:"JSON" default:"null" help:"The result of the step (default ${default})."`
+	Result string `name:"result" placeholder:"JSON" help:"The result that the step would have returned, as JSON, or null. Required for a step; a compensation has none."`
 	decideFlags
 }
 
 // Help implements kong.HelpProvider.
 func (*sagaSkipCmd) Help() string {
-	return `The step counts as done, with the given result, and does not run. The saga goes on after it. A compensation has no result.
+	return `The step counts as done, with the given result, and does not run. The saga goes on after it. Later steps and the compensation of the step get the result, and a skipped step cannot be taken back: so --result is required, and null is the zero value of the step's type. A compensation (STEP:undo) has no result, and --result is refused for it.
 
 Examples:
 
@@ -254,8 +266,11 @@ Examples:
 }
 
 func (c *sagaSkipCmd) Run(ctx context.Context, e *env) error {
-	if !json.Valid([]byte(c.Result)) {
-		return wrong("--result", c.Result, "must be JSON")
+	switch isUndo := strings.HasSuffix(c.Step, history.SagaUndo); {
+	case isUndo && c.Result != "":
+		return wrong("--result", c.Result, "must be left out, because a compensation has no result")
+	case !isUndo && !json.Valid([]byte(c.Result)):
+		return wrong("--result", c.Result, "must be the result that the step would have returned, as JSON, or null")
 	}
 	i := saga.Intervention{Done: c.Step, Result: []byte(c.Result)}
 	return c.decide(ctx, e, acts.SagaSkip, saga.Key(string(c.Name), string(c.Tenant), string(c.ID)), i)
@@ -269,7 +284,7 @@ type sagaBackCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*sagaBackCmd) Help() string {
-	return `No step of the saga starts any more, and the compensations of its steps run. The saga ends as failed, with the code ` + saga.CodeOperator + `. A saga that has turned back already is refused: semel saga retry tries its compensation again, and semel saga skip says that it was done by hand. If a Parked step is in doubt, say whether it happened: with --not-happened, or before with semel saga skip.
+	return `No step of the saga starts any more, and the compensations of its steps run. The saga ends as failed, with the code ` + saga.CodeOperator + `. A saga that has turned back already is refused: semel saga retry tries its compensation again, and semel saga skip says that it was done by hand. If a Parked step is in doubt, say whether it happened: with --not-happened, or before with semel saga skip. Without that the saga would be stuck at it again, so it is refused.
 
 Example:
 

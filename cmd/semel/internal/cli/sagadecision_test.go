@@ -17,6 +17,7 @@ import (
 	"github.com/semel-go/semel/saga"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/encrypted"
+	"github.com/semel-go/semel/store/sqlitestore"
 )
 
 // decideSaga runs a command about the saga of stuckSaga or stuckUndo, with its fence.
@@ -153,7 +154,7 @@ func TestSagaDecisions_NotStuck_SaysStateAndCommand(t *testing.T) {
 	look := "semel saga show order o1 --tenant ann --store " + url
 	check := func(state string) {
 		t.Helper()
-		for _, args := range [][]string{{"retry", "order", "o1"}, {"back", "order", "o1"}, {"skip", "order", "o1", "charge"}} {
+		for _, args := range [][]string{{"retry", "order", "o1"}, {"back", "order", "o1"}, {"skip", "order", "o1", "charge", "--result", "null"}} {
 			trail := filepath.Join(t.TempDir(), "audit")
 			r := decideSaga(t, url, st, append(args, "--audit", trail)...)
 			lines := strings.Split(strings.TrimSpace(r.stderr), "\n")
@@ -165,7 +166,7 @@ func TestSagaDecisions_NotStuck_SaysStateAndCommand(t *testing.T) {
 			}
 		}
 	}
-	if r := decideSaga(t, url, st, "skip", "order", "o1", "charge"); r.code != program.ExitOK {
+	if r := decideSaga(t, url, st, "skip", "order", "o1", "charge", "--result", `"paid"`); r.code != program.ExitOK {
 		t.Fatalf("%+v", r)
 	}
 	check("the saga is waiting")
@@ -173,6 +174,44 @@ func TestSagaDecisions_NotStuck_SaysStateAndCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("the saga has ended: it is completed")
+}
+
+// A decision that cannot be meant changes nothing, and the error has the next command.
+func TestSagaDecisions_NotMeant_ChangeNothing(t *testing.T) {
+	t.Parallel()
+	url, _, st := stuckSaga(t)
+	before := sagaFence(t, st)
+	look := "; look at it: semel saga show order o1 --tenant ann --store " + url
+	flags := " --tenant ann --store " + url + " --fence " + before + " --reason TEXT"
+	offer := "semel saga skip order o1 charge --result JSON" + flags + "; or semel saga retry order o1" + flags + " --not-happened charge; or semel saga back order o1" + flags + " --not-happened charge"
+	for _, c := range []struct {
+		args string
+		code int
+		want []string
+	}{
+		{"skip order o1 charge", program.ExitUsage, []string{"--result", "or null"}},
+		{"skip order o1 charge --result payment", program.ExitUsage, []string{"--result", "or null"}},
+		{"skip order o1 charge:undo --result null", program.ExitUsage, []string{"--result", "must be left out"}},
+		{"skip order o1 ship --result null", program.ExitFailed, []string{`nothing was changed: the saga is stuck at "charge", not at "ship"` + look}},
+		{"skip order o1 hold --result null", program.ExitFailed, []string{`nothing was changed: step "hold" is recorded already`, look}},
+		{"skip order o1 a:b --result null", program.ExitFailed, []string{`nothing was changed: step "a:b": must not`, look}},
+		{"retry order o1", program.ExitFailed, []string{`nothing was changed: step "charge" may have happened`, offer}},
+		{"back order o1", program.ExitFailed, []string{`nothing was changed: step "charge" may have happened`, offer}},
+	} {
+		r := decideSaga(t, url, st, strings.Fields(c.args)...)
+		for _, want := range c.want {
+			if r.code != c.code || !strings.Contains(r.stderr, want) || strings.Contains(r.stderr, "##saga") && !strings.Contains(r.stderr, `"operation"`) {
+				t.Errorf("%s: %+v, want code %d and %q", c.args, r, c.code, want)
+			}
+		}
+	}
+	if now := sagaFence(t, st); now != before {
+		t.Errorf("the fence is %s, and was %s", now, before)
+	}
+	r := decideSaga(t, url, st, "retry", "order", "o1", "--not-happened", "charge")
+	if r.code != program.ExitOK || r.stdout != "decided: a worker of this saga goes on with it, if one runs\n" {
+		t.Errorf("%+v", r)
+	}
 }
 
 // Without a name the list has the sagas of all definitions.
@@ -197,6 +236,20 @@ func TestSagaList_NoName_ListsAllDefinitions(t *testing.T) {
 	}
 	r := command(t, "saga", "list", "--store", url, "--limit", "1")
 	if strings.Count(r.stdout, "\n") != 2 || !strings.Contains(r.stderr, "more than 1") {
+		t.Errorf("%+v", r)
+	}
+	for _, args := range [][]string{{"--stuck"}, {"order", "--stuck"}} { // a stuck one waits for no time
+		r := command(t, append([]string{"saga", "list", "--store", url}, args...)...)
+		if _, after, ok := strings.Cut(r.stdout, " 1         "); !ok || !strings.HasPrefix(after, "-  ") {
+			t.Errorf("%v: no DUE of - after the attempts: %+v", args, r)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "empty.db")
+	empty, err := sqlitestore.Open(t.Context(), path, nil)
+	if err != nil || empty.Close() != nil {
+		t.Fatal(err)
+	}
+	if r := command(t, "saga", "list", "--store", "sqlite:"+path); !strings.Contains(r.stderr, "--state completed,failed --store sqlite:"+path+" | grep ") {
 		t.Errorf("%+v", r)
 	}
 	if r := command(t, "saga", "list", "nobody", "--store", url); !strings.Contains(r.stderr, "semel saga list without a name") {

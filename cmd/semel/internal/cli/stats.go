@@ -159,7 +159,7 @@ type listedSaga struct {
 	Tenant    string    `json:"tenant"`
 	ID        string    `json:"id"`
 	State     string    `json:"state"`
-	Due       time.Time `json:"due,omitzero"` // when a worker looks at it; not in a list without a name
+	Due       time.Time `json:"due,omitzero"` // when a worker goes on with it; not of a stuck one, and not in a list without a name
 	Fence     uint64    `json:"fence"`
 	Attempts  int       `json:"attempts"`
 	Created   time.Time `json:"created"`
@@ -196,6 +196,9 @@ func (c *sagaListCmd) Run(ctx context.Context, e *env) error {
 				return nil
 			}
 			listed++
+			if r.State == store.Unknown { // it waits for an operator, and not for a time
+				due = time.Time{}
+			}
 			name := strings.TrimSuffix(r.Key.Operation, lapsed.SagaSuffix)
 			return show(&listedSaga{name, r.Key.Tenant, r.Key.Value, sagaState(r.State), due, r.Fence, r.Attempt, r.Created, r.LastError})
 		}
@@ -218,7 +221,7 @@ func (c *sagaListCmd) Run(ctx context.Context, e *env) error {
 // hint says where else a saga may be.
 func (c *sagaListCmd) hint() string {
 	if c.Name == "" {
-		return "; semel inspect list --state completed,failed | grep '" + lapsed.SagaSuffix + " ' lists those that have ended"
+		return "; semel inspect list --state completed,failed" + c.flags() + " | grep '" + lapsed.SagaSuffix + " ' lists those that have ended"
 	}
 	return fmt.Sprintf(" of the definition %q; semel saga list without a name lists those of all definitions, and semel saga show shows one that has ended", string(c.Name))
 }
