@@ -2,8 +2,10 @@ package saga_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/saga"
@@ -39,4 +41,37 @@ func ExampleSaga_Work() {
 
 	fmt.Println(<-shipped, err)
 	// Output: o1 <nil>
+}
+
+// The bank does not recognise a repeated key, so the step is Parked. The options of a step
+// come after its functions.
+func ExampleParked() {
+	type Payout struct{ ID, Customer string }
+	ctx := context.Background()
+	guard, err := semel.New(memstore.New(nil), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	payouts, err := saga.New(guard, saga.Definition[Payout, string]{
+		Name:         "payout",
+		Steps:        []string{"transfer"},
+		Deadline:     24 * time.Hour, // after that the saga turns back
+		MaxAttempts:  20,             // failed ones in a row; then it is stuck
+		UndoAttempts: 5,              // the same after it has turned back
+		Run: func(ctx context.Context, r *saga.Run, p Payout) (string, error) {
+			transfer := func(ctx context.Context, at saga.At) (string, error) {
+				return "", errors.New("the bank does not answer") // it may have happened
+			}
+			recall := func(ctx context.Context, at saga.At, transfer string) error { return nil }
+			return saga.Step(ctx, r, "transfer", transfer, recall, saga.Parked())
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	_, err = payouts.Do(ctx, "ann", "p1", Payout{"p1", "ann"})
+
+	fmt.Println(errors.Is(err, semel.ErrParked), err)
+	// Output: true semel: outcome unknown (operation "payout##saga"): step "transfer" may have happened: the bank does not answer
 }

@@ -25,7 +25,7 @@ type optionsType struct {
 type optionsField struct{ name, kind, doc string }
 
 // publicOptions are the exported structs of public packages whose names end with
-// "Options", in the order of their packages.
+// "Options", and saga.Definition, in the order of their packages.
 func publicOptions(t *testing.T) (all []optionsType) {
 	t.Helper()
 	files, err := repo.Files(".go")
@@ -59,7 +59,7 @@ func publicOptions(t *testing.T) (all []optionsType) {
 func optionsOf(g *ast.GenDecl, dir, pkg string) (all []optionsType) {
 	for _, s := range g.Specs {
 		spec, ok := s.(*ast.TypeSpec)
-		if !ok || !spec.Name.IsExported() || !strings.HasSuffix(spec.Name.Name, "Options") {
+		if !ok || !spec.Name.IsExported() || !strings.HasSuffix(spec.Name.Name, "Options") && spec.Name.Name != "Definition" {
 			continue
 		}
 		body, ok := spec.Type.(*ast.StructType)
