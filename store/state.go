@@ -61,7 +61,7 @@ func (s *State) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("store: state %q is not one of started, processing, released, completed, failed, unknown", text)
+	return fmt.Errorf("store: state %q is not one of started, processing, released, completed, failed, unknown (or parked, which is the same)", text)
 }
 
 // Policy is what happens to a call in doubt, when it is not known whether its effect

@@ -174,3 +174,13 @@ func TestAudit_NotWritable_NothingIsDone(t *testing.T) {
 		}
 	}
 }
+
+func TestAudit_NoFolder_NamesMkdir(t *testing.T) {
+	t.Parallel()
+	url, _ := seed(t)
+	dir := filepath.Join(t.TempDir(), "not here")
+	r := command(t, "erase", "--tenant", "ann", "--yes", "--reason", "r", "--store", url, "--audit", filepath.Join(dir, "trail"))
+	if want := "its folder does not exist; make it with: mkdir -p '" + dir + "'"; r.code != program.ExitUsage && r.code != program.ExitFailed || !strings.Contains(r.stderr, want) {
+		t.Errorf("%q is not in %+v", want, r)
+	}
+}

@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
 
 	"github.com/alecthomas/kong"
 
@@ -130,15 +134,32 @@ func (e *env) act(a audit.Act, fn func() error) (result string, err error) {
 	return result, errors.Join(err, trail.Close())
 }
 
-// logAct writes a line of JSON about an act to standard error.
+// logAct writes a line of JSON about an act to standard error. A person at a terminal gets
+// a refusal once, as the error of the command.
 func (e *env) logAct(act, result string, err error, attrs ...any) {
+	if result == acts.NotDone && err != nil && !e.json && isTerminal(e.stderr) {
+		return
+	}
 	log := slog.New(slog.NewJSONHandler(e.stderr, nil))
 	acts.Log(context.Background(), log, act, acts.ViaCommand, result, err, append([]any{"operator", operator(e)}, attrs...)...)
+}
+
+// isTerminal reports whether w is a terminal.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // openTrail opens the audit trail; nil without --audit.
 func (e *env) openTrail() (*audit.Trail, error) {
 	trail, err := audit.Open(e.audit)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %w", errRefused, wrong("--audit", e.audit, "its folder does not exist; make it with: mkdir -p "+shellWord(filepath.Dir(e.audit))))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errRefused, wrong("--audit", e.audit, "cannot be written: "+err.Error()))
 	}

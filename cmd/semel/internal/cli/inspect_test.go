@@ -120,7 +120,7 @@ func TestInspect_WithoutShowBody_HidesBodyAndHeaders(t *testing.T) {
 	if r := get("parked"); !strings.Contains(r.stdout, "unknown") || !strings.Contains(r.stdout, `semel inspect resolve parked --operation http --tenant ann --store sqlite:`) || strings.Contains(r.stdout, "\x1b") {
 		t.Errorf("%q", r.stdout)
 	}
-	if r := get("none"); r.code != program.ExitFailed || !strings.Contains(r.stderr, `of tenant "ann"`) {
+	if r := get("none"); r.code != program.ExitFailed || !strings.Contains(r.stderr, `tenant "ann"`) {
 		t.Errorf("%+v", r)
 	}
 	if r := command(t, "inspect", "get", "done", "--store", url); r.code != program.ExitFailed || !strings.Contains(r.stderr, "give --tenant") {

@@ -68,8 +68,13 @@ func (c *inspectGetCmd) show(ctx context.Context, e *env) error {
 		for i := range v.Steps {
 			v.Steps[i].Result.keyMissing = c.keyMissing
 		}
-		if v.next = c.nextStep(&f.Record, steps); v.Lapsed {
+		switch {
+		case v.Lapsed:
 			v.next = c.sweepStep()
+		case f.Record.State == store.Processing:
+			v.next = c.waitStep(&f.Record)
+		default:
+			v.next = c.nextStep(&f.Record, steps)
 		}
 		if e.json {
 			return json.NewEncoder(e.stdout).Encode(v)
@@ -88,22 +93,28 @@ func look(ctx context.Context, h store.Store, k store.Key) (store.Found, error) 
 		}
 	}
 	if errors.Is(err, store.ErrNotFound) {
-		whose := "shared by all tenants; give --tenant for a key of one"
-		if isHash(k.Value, shortDigits) {
-			whose = "shared by all tenants, and none of any tenant with this hash; give --tenant if it is a key of one"
-		}
-		if k.Tenant != "" {
-			whose = fmt.Sprintf("of tenant %q", k.Tenant)
-		}
 		of := k
 		if of.Operation += lapsed.SagaSuffix; !lapsed.IsSaga(k) {
 			if _, err := h.Get(ctx, of); err == nil {
 				return f, noRecordError(fmt.Sprintf("there is no record of operation %q with this key, but a saga has it: give --operation '%s'", k.Operation, of.Operation))
 			}
 		}
-		return f, noRecordError(fmt.Sprintf("there is no record of operation %q, %s, with this key, or it has expired and was removed; try semel inspect list, --operation 'NAME%s' for a saga, or --hash-keys-file if the store has hashes of keys", k.Operation, whose, lapsed.SagaSuffix))
+		return f, notFound(k)
 	}
 	return f, err
+}
+
+// notFound says where a record can be that is not there under its name.
+func notFound(k store.Key) error {
+	searched, tenant := fmt.Sprintf("operation %q, tenant %q, this key", k.Operation, k.Tenant), ""
+	if k.Tenant == "" {
+		searched, tenant = fmt.Sprintf("operation %q, no tenant, this key", k.Operation), ". If the key is of a tenant, give --tenant"
+	}
+	if isHash(k.Value, shortDigits) {
+		searched += "; nor is there another key with this hash"
+	}
+	return noRecordError(fmt.Sprintf("not found: %s%s. The record may have expired, or have been erased: the audit trail of semel erase (its --audit) says so. "+
+		"semel inspect list shows all records; for a saga give --operation 'NAME%s'; if the store has hashes of keys, give --hash-keys-file", searched, tenant, lapsed.SagaSuffix))
 }
 
 // noRecordError is store.ErrNotFound in other words.

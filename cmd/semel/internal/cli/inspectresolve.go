@@ -38,7 +38,7 @@ type inspectResolveCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*inspectResolveCmd) Help() string {
-	return `A parked request (state unknown) may or may not have taken effect. Find out in your service, then give the verdict. The verdict did-not-happen must stay true: a request that is still on its way must not arrive later. It is about the steps that are not recorded. The steps that semel inspect get shows are done, and the next run does not repeat them. If the record has changed since semel inspect get, the command changes nothing, shows the present fence and exits with 1. Each use writes one line of JSON to standard error with the operator, the verdict, the reason and its result: done, not done or unknown (the store did not answer). The record keeps the operator and the reason as its holder.
+	return `A parked request (state unknown) may or may not have taken effect. Find out in your service, then give the verdict. The verdict did-not-happen must stay true: a request that is still on its way must not arrive later. It is about the steps that are not recorded. The steps that semel inspect get shows are done, and the next run does not repeat them. If the record has changed since semel inspect get, the command changes nothing, shows the present fence and exits with 1. Each use writes one line of JSON to standard error with the operator, the verdict, the reason and its result: done, not done or unknown (the store did not answer); on a terminal a refusal is written once, as the error, without that line. The record keeps the operator and the reason as its holder.
 
 Examples:
 
@@ -73,7 +73,7 @@ func (c *inspectResolveCmd) Run(ctx context.Context, e *env) error {
 
 func (c *inspectResolveCmd) resolve(ctx context.Context, e *env, h storeurl.Handle, f *store.Found, v semel.Verdict) error {
 	if f.Record.Fence != c.Fence || f.Record.State != store.Unknown {
-		return changed(&f.Record)
+		return c.changed(f)
 	}
 	if err := c.checkShape(&f.Record); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (c *inspectResolveCmd) resolve(ctx context.Context, e *env, h storeurl.Hand
 		if err != nil {
 			return errors.Join(errRefused, err)
 		}
-		return changed(&now.Record)
+		return c.changed(&now)
 	}
 	return err
 }
@@ -113,7 +113,15 @@ func (c *inspectResolveCmd) checkShape(r *store.Record) error {
 }
 
 // changed reports the present state of a record that is not in the expected state.
-func changed(r *store.Record) error {
+func (c *inspectResolveCmd) changed(f *store.Found) error {
+	r := &f.Record
+	if r.State == store.Processing {
+		next := c.waitStep(r)
+		if r.Lapsed(f.Now) {
+			next = c.sweepStep()
+		}
+		return fmt.Errorf("%w: the record is processing, and only a parked (unknown) one can be resolved; its fence is %d. Next step: %s", errRefused, r.Fence, strings.Join(next, " "))
+	}
 	if r.State != store.Unknown {
 		return fmt.Errorf("%w: the record is %v, and only a parked (unknown) one can be resolved; its fence is %d", errRefused, r.State, r.Fence)
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/semelhttp"
@@ -132,7 +133,7 @@ func TestInspectGet_HashOfLogs_FindsRecord(t *testing.T) {
 	if r := command(t, "inspect", "get", hash, "--store", url, "--json"); r.code != program.ExitOK || !strings.Contains(r.stdout, `"key":"done"`) {
 		t.Errorf("%+v", r)
 	}
-	if r := command(t, "inspect", "get", "00000000", "--store", url); r.code != program.ExitFailed || !strings.Contains(r.stderr, "there is no record") {
+	if r := command(t, "inspect", "get", "00000000", "--store", url); r.code != program.ExitFailed || !strings.Contains(r.stderr, "not found: ") {
 		t.Errorf("no such hash: %+v", r)
 	}
 	hash = store.Key{Operation: "http", Tenant: "ann", Value: "parked"}.Short()
@@ -156,5 +157,28 @@ func TestShellWord_EachIsOneWord(t *testing.T) {
 		if got := shellWord(text); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
+	}
+}
+
+// A call that runs cannot be resolved. Both commands say when its lease ends, and what to do then.
+func TestInspect_Running_NamesEndOfLeaseAndSweep(t *testing.T) {
+	t.Parallel()
+	url, st := seed(t)
+	k := store.Key{Operation: "http", Tenant: "ann", Value: "running"}
+	if _, err := st.Claim(t.Context(), store.Proposal{Key: k, State: store.Processing, Owner: store.Owner{1}, Attempt: 1, Lease: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := st.Get(t.Context(), k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	until := "If the process has died, after " + f.Record.Until.Format(time.RFC3339Nano) + ":"
+	r := command(t, "inspect", "get", "running", "--tenant", "ann", "--store", url)
+	if !strings.Contains(r.stdout, "wait: it runs, and its process renews the lease. "+until) || !strings.Contains(r.stdout, "semel sweep --once --store "+url) {
+		t.Errorf("get: %+v", r)
+	}
+	r = command(t, "inspect", "resolve", "running", "--tenant", "ann", "--store", url, "--fence", fmt.Sprint(f.Record.Fence), "--verdict", "failed", "--reason", "r")
+	if r.code != program.ExitFailed || !strings.Contains(r.stderr, until+" semel sweep --once --store "+url) {
+		t.Errorf("resolve: %+v", r)
 	}
 }

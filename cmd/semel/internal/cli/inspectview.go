@@ -245,6 +245,11 @@ func (c *storeFlag) sweepStep() []string {
 	return []string{"its lease has ended; the next repeat or a sweep acts on it. To sweep now:", "semel sweep --once" + c.flags()}
 }
 
+// waitStep says what an operator can do about a call that runs.
+func (c *storeFlag) waitStep(r *store.Record) []string {
+	return []string{"wait: it runs, and its process renews the lease. If the process has died, after " + r.Until.Format(time.RFC3339Nano) + ":", "semel sweep --once" + c.flags()}
+}
+
 // nextStep says what an operator can do about a call in doubt or a stuck saga, with commands
 // that can be pasted into a shell. Empty for any other record.
 func (c *storeFlag) nextStep(r *store.Record, steps []store.Step) []string {

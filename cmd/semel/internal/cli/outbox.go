@@ -79,7 +79,7 @@ type outboxListCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*outboxListCmd) Help() string {
-	return `Lists messages of one state in the order of their positions. With --json it writes one line of JSON for each; otherwise it also counts the messages that are not sent, on standard error.
+	return `Lists messages of one state in the order of their positions. With --json it writes one line of JSON for each; otherwise it also counts the messages that are not sent, on standard error. Without --state it lists the quarantined ones, which wait for an operator.
 
 Examples:
 
@@ -113,7 +113,7 @@ func (c *outboxListCmd) Run(ctx context.Context, e *env) error {
 		if err := c.table(e, entries); err != nil {
 			return err
 		}
-		return count(ctx, e, b)
+		return c.count(ctx, e, b, len(entries) == 0)
 	})
 }
 
@@ -133,11 +133,29 @@ func (c *outboxListCmd) table(e *env, entries []outbox.Entry) error {
 	return t.Flush()
 }
 
-// count writes how many messages there are.
-func count(ctx context.Context, e *env, b storeurl.Outbox) error {
+// count writes how many messages there are and, after an empty list, which option shows
+// those that are not sent.
+func (c *outboxListCmd) count(ctx context.Context, e *env, b storeurl.Outbox, empty bool) error {
 	s, err := b.Stats(ctx)
 	if err != nil {
 		return err
+	}
+	if empty {
+		text := "semel outbox list: there are no such messages"
+		if c.After == 0 {
+			text = "semel outbox list: no message is " + c.State
+		}
+		for _, other := range []struct {
+			state string
+			count int64
+		}{{"quarantined", s.Quarantined}, {"held", s.Held}, {"waiting", s.Waiting}} {
+			if other.state != c.State && other.count > 0 {
+				text += fmt.Sprintf("; --state %s lists %d", other.state, other.count)
+			}
+		}
+		if _, err := fmt.Fprintln(e.stderr, text); err != nil {
+			return err
+		}
 	}
 	return printStats(e.stderr, &s)
 }

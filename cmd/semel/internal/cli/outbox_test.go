@@ -83,6 +83,19 @@ func TestOutboxList_EachState_ShowsItsMessages(t *testing.T) {
 	}
 }
 
+func TestOutboxList_NoneInState_NamesTheOtherStates(t *testing.T) {
+	url, _, position, _, _ := seedOutbox(t)
+	if r := command(t, "outbox", "list", "--store", url, "--state", "sent"); !strings.Contains(r.stderr, "no message is sent; --state quarantined lists 1; --state held lists 1; --state waiting lists 1\n") {
+		t.Errorf("%+v", r)
+	}
+	if r := command(t, "outbox", "list", "--store", url, "--after", position); !strings.Contains(r.stderr, "there are no such messages; --state held lists 1; ") {
+		t.Errorf("%+v", r)
+	}
+	if r := command(t, "outbox", "list", "--store", url); strings.Contains(r.stderr, "no message is") {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestOutboxStats_CountsMessages(t *testing.T) {
 	url, _, _, _, _ := seedOutbox(t)
 	r := command(t, "outbox", "stats", "--store", url, "--json")

@@ -79,7 +79,11 @@ func Run(ctx context.Context, args []string, getenv func(string) string, stdin i
 	case exited >= 0:
 		return exited
 	case err != nil:
-		_, _ = fmt.Fprintf(stderr, "semel: %s; see %s --help\n", strings.Join(input.Lines(err), "; "), commandOf(err))
+		text, command := strings.Join(input.Lines(err), "; "), commandOf(err)
+		if strings.Contains(text, "missing flags: --fence") && strings.HasPrefix(command, "semel inspect ") {
+			text += "; semel inspect get KEY shows the fence"
+		}
+		_, _ = fmt.Fprintf(stderr, "semel: %s; see %s --help\n", text, command)
 		return program.ExitUsage
 	}
 	parsed.BindTo(ctx, (*context.Context)(nil))

@@ -76,6 +76,9 @@ func (s *Sink) Open(ctx context.Context) (sink outbox.Sink, closeSink func() err
 func ParseSink(text, flag string, o *SinkOptions) (*Sink, error) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	parse := sinkKinds[scheme]
+	if scheme == "pulsar" || scheme == "pulsar+ssl" {
+		return nil, &input.Error{Field: flag, Value: scheme, Want: "is no destination of this command; a program in Go sends to Pulsar: semelpulsar.NewSink"}
+	}
 	if !ok || parse == nil {
 		return nil, &input.Error{Field: flag, Value: scheme, Want: "is no destination; choose " + schemes(sinkKinds) + ", such as kafka://127.0.0.1:9092 or https://example.org/hook"}
 	}

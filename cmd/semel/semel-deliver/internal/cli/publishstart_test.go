@@ -43,6 +43,7 @@ func TestPublish_InvalidInput_OneLineExitCode2(t *testing.T) {
 		`unknown flag --bogus`:             with("--bogus"),
 		`--to: is required: the dest`:      {"--store", "sqlite:x"},
 		`--to: "ftp": is no destination; `: {"--to", "ftp://a"},
+		`--to: "pulsar": is no destination of this command; a program in Go sends to Pulsar: semelpulsar.NewSink`:               {"--to", "pulsar://127.0.0.1:6650"},
 		`--to: "kafka://a/orders": names a topic, but messages name their own`:                                                  {"--to", "kafka://a/orders"},
 		`--to: "nats://a/S": names a stream or a subject`:                                                                       {"--to", "nats://a/S"},
 		`--to: "kafka://a": has a user, but sasl is not one of plain`:                                                           {"--to", "kafka://u:s3cret@a"},
