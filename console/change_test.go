@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/console"
+	"github.com/semel-go/semel/outbox"
+	"github.com/semel-go/semel/outbox/outboxtest"
 	"github.com/semel-go/semel/store"
 )
 
@@ -129,6 +132,52 @@ func TestChange_OldFence_ChangesNothing(t *testing.T) {
 	}
 }
 
+func TestChange_RecordResolvedMeanwhile_NamesItsState(t *testing.T) {
+	s := newSite(t, console.Options{Operator: eve})
+	parked := named("POST /payments", "ann", "parked")
+	form := s.formOf(parked, "happened", "status", "201")
+	s.want(s.post(parked.path, form), http.StatusOK, "Resolved.")
+	s.want(s.post(parked.path, form), http.StatusConflict, "Nothing was changed: the record has changed since you opened this page; it is completed now.")
+}
+
+// The page shows a form with a mistake again, and its fields keep their text.
+func TestChange_Mistake_FormKeepsWhatWasTyped(t *testing.T) {
+	s := newSite(t, console.Options{Operator: eve})
+	for _, c := range []struct {
+		record
+		more  []string
+		wants []string
+	}{
+		{named("POST /payments", "ann", "parked"), []string{"status", "2o1", "header", "X-A: <b>", "body", "</textarea>typed"}, []string{
+			"The status is", `value="2o1"`, ">\nX-A: &lt;b&gt;</textarea>", ">\n&lt;/textarea&gt;typed</textarea>",
+		}},
+		{named("charge", hostile, "call"), []string{"body", "no JSON"}, []string{"is not JSON", ">\nno JSON</textarea>"}},
+	} {
+		form := s.formOf(c.record, "happened", append([]string{"reason", `as "they" said`}, c.more...)...)
+		wants := append([]string{"The form below has what you typed", `name="reason" value="as &#34;they&#34; said"`, "<details open>"}, c.wants...)
+		s.want(s.post(c.path, form), http.StatusBadRequest, wants...)
+	}
+	if page := s.get(named("POST /payments", "ann", "parked").path); strings.Contains(page.body, "<details open>") || !strings.Contains(page.body, "Content-Type: application/json\n</textarea>") {
+		t.Errorf("the page without a mistake is\n%s", page.body)
+	}
+}
+
+func TestChangeMessage_Mistake_FormKeepsReason(t *testing.T) {
+	box := outboxtest.NewMemory()
+	if err := box.Put(t.Context(), outbox.Message{Topic: "orders", ID: "a1"}); err != nil {
+		t.Fatal(err)
+	}
+	waiting, err := box.List(t.Context(), outbox.Waiting, 0, 1)
+	if err != nil || len(waiting) != 1 {
+		t.Fatal(waiting, err)
+	}
+	s := newSite(t, console.Options{Operator: eve, Outbox: box})
+	position := strconv.FormatInt(waiting[0].Position, 10)
+	s.want(s.post("message?position="+position, url.Values{"position": {position}, "act": {"explode"}, "reason": {"ticket 12"}}), http.StatusBadRequest,
+		"There is no action &#34;explode&#34;; choose retry or drop.", `name="reason" value="ticket 12"`)
+	s.want(s.get("outbox?state=lost"), http.StatusBadRequest, "There is no state &#34;lost&#34;; choose waiting, held, quarantined, sent.")
+}
+
 // A record that is in another state than the act needs has not changed: the page says which
 // state it is.
 func TestChange_WrongState_NamesState(t *testing.T) {
@@ -146,7 +195,7 @@ func TestChange_Refused(t *testing.T) {
 	s := newSite(t, console.Options{Operator: eve})
 	s.want(s.post(parked.path, s.formOf(parked, "failed", "fence", "")), http.StatusBadRequest, "The field fence")
 	s.want(s.post(parked.path, s.formOf(parked, "failed", "reason", " ")), http.StatusBadRequest, "Say why")
-	s.want(s.post(parked.path, s.formOf(parked, "explode")), http.StatusBadRequest, "There is no action")
+	s.want(s.post(parked.path, s.formOf(parked, "explode")), http.StatusBadRequest, "There is no action &#34;explode&#34;; choose happened, did-not-happen, failed or reopen, and for a saga retry, back or skip.")
 	s.want(s.post(parked.path, s.formOf(parked, "happened", "status", "99")), http.StatusBadRequest, "from 200 to 599")
 	s.want(s.post(parked.path, s.formOf(parked, "happened", "status", "200", "header", "Set-Cookie: a=b")), http.StatusBadRequest, "cookies are not kept")
 	for name, o := range map[string]console.Options{"nobody logged in": {Operator: func(*http.Request) string { return "" }}, "read-only": {}} {

@@ -106,7 +106,7 @@ func TestRecords_FilterAndSearch(t *testing.T) {
 		t.Errorf("records that have not expired: %s", page.body)
 	}
 	s.want(s.get("records?state=expired&key=done"), http.StatusOK, "No record fits")
-	s.want(s.get("records?state=lost"), http.StatusBadRequest, "There is no state lost")
+	s.want(s.get("records?state=lost"), http.StatusBadRequest, "There is no state &#34;lost&#34;; choose started, processing, released, completed, failed, unknown, expired; parked is the same as unknown.")
 }
 
 // A search finds a hashed record by the tenant and key that clients send, and by what
@@ -161,7 +161,7 @@ func TestRecord_Bodies_OnlyIfAllowed(t *testing.T) {
 
 func TestRecord_Unknown_SaysSo(t *testing.T) {
 	s := newSite(t, console.Options{})
-	s.want(s.get(named("charge", "ann", "none").path), http.StatusNotFound, "There is no record with this key")
+	s.want(s.get(named("charge", "ann", "none").path), http.StatusNotFound, "There is no record with this key. It may have expired, or have been erased: the audit trail of semel erase says so.")
 	s.want(s.get("record"), http.StatusBadRequest, "needs an operation and a key")
 	s.want(s.get("outbox"), http.StatusNotFound, "shows no outbox")
 	s.want(s.get("none"), http.StatusNotFound)

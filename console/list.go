@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -117,7 +118,7 @@ func (c *Console) records(ctx context.Context, r *http.Request) (any, error) {
 	if form.State != "" && form.State != expired {
 		var s store.State
 		if err := s.UnmarshalText([]byte(form.State)); err != nil {
-			return nil, badInput("There is no state " + form.State + ".")
+			return nil, badInput(fmt.Sprintf("There is no state %q; choose %s; parked is the same as unknown.", form.State, strings.Join(data.States, ", ")))
 		}
 		f.States = []store.State{s}
 	}

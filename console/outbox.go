@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -35,7 +36,7 @@ func (c *Console) messages(ctx context.Context, r *http.Request) (any, error) {
 	}
 	state, err := outbox.ParseState(data.State)
 	if err != nil {
-		return nil, badInput("There is no state " + data.State + ".")
+		return nil, badInput(fmt.Sprintf("There is no state %q; choose %s.", data.State, strings.Join(data.States, ", ")))
 	}
 	after, err := strconv.ParseInt("0"+r.URL.Query().Get("after"), 10, 64)
 	if err != nil {
@@ -103,7 +104,7 @@ func (c *Console) changeMessage(ctx context.Context, operator string, form url.V
 	case "drop":
 		act.Verb, carryOut = acts.OutboxDrop, c.options.Outbox.Drop
 	default:
-		return "", badInput("There is no action " + verb + ".")
+		return "", badInput(fmt.Sprintf("There is no action %q; choose retry or drop.", verb))
 	}
 	return verb, c.audited(ctx, act, func() error { return carryOut(ctx, position) })
 }

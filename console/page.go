@@ -41,7 +41,16 @@ type frame struct {
 	Live     string // the address of the page's events, or ""
 	Done     string // the result of the last form, in words
 	Error    *problem
-	Data     any
+	Data     any        // with an Error: nil, or the page below it
+	Form     url.Values // that was refused; nil: none was
+}
+
+// Typed is what was typed into a field of a form that was refused; initial otherwise.
+func (f frame) Typed(field, initial string) string {
+	if f.Form == nil {
+		return initial
+	}
+	return f.Form.Get(field)
 }
 
 // done are the texts about forms that were carried out. They are here, and not in the
@@ -65,15 +74,27 @@ func (p *problem) Error() string { return p.Text }
 func notFound(text string) error { return &problem{http.StatusNotFound, text} }
 func badInput(text string) error { return &problem{http.StatusBadRequest, text} }
 
+// changedError is store.ErrChanged with the present state of the record in words.
+type changedError struct{ now string }
+
+func (e *changedError) Error() string {
+	return "the record has changed since you opened this page; it is " + e.now + " now"
+}
+
+func (e *changedError) Unwrap() error { return store.ErrChanged }
+
 // problemOf finds words for an error.
 func problemOf(err error) *problem {
 	var p *problem
 	var refused *semel.Error
+	var changed *changedError
 	switch {
 	case errors.As(err, &p):
 		return p
 	case errors.As(err, &refused) && errors.Is(refused.Reason, store.ErrChanged) && refused.Cause != nil: // it is not in a state for this
 		return &problem{http.StatusConflict, "Nothing was changed: " + refused.Cause.Error() + "."}
+	case errors.As(err, &changed):
+		return &problem{http.StatusConflict, "Nothing was changed: " + changed.Error() + ". Look at it again before you decide."}
 	case errors.Is(err, store.ErrChanged), errors.Is(err, store.ErrLeaseLost):
 		return &problem{http.StatusConflict, "Nothing was changed: the record has changed since you opened this page. Look at it again before you decide."}
 	case errors.Is(err, outbox.ErrNotFound):
@@ -149,7 +170,11 @@ func (c *Console) change(p page) http.Handler {
 			}
 		}
 		if err != nil {
-			c.write(w, r, p, frame{Error: problemOf(err)})
+			f := frame{Error: problemOf(err)}
+			if f.Error.Status == http.StatusBadRequest {
+				f.Data, f.Form = c.refused(p, r)
+			}
+			c.write(w, r, p, f)
 			return
 		}
 		query := r.URL.Query()
@@ -158,6 +183,17 @@ func (c *Console) change(p page) http.Handler {
 		w.Header().Set("Location", p.path()+"?"+query.Encode())
 		w.WriteHeader(http.StatusSeeOther)
 	})
+}
+
+// refused is the page of a form with a mistake, and the form, so that nothing has to be typed
+// twice: browsers do not keep it, because the pages are not to be stored. Nil if the page
+// cannot be shown.
+func (c *Console) refused(p page, r *http.Request) (data any, form url.Values) {
+	data, err := p.data(r.Context(), r)
+	if err != nil {
+		return nil, nil
+	}
+	return data, r.PostForm
 }
 
 // assets serves the style sheet and the script.

@@ -55,7 +55,7 @@ func keyOf(form url.Values) (store.Key, error) {
 func (c *Console) find(ctx context.Context, k store.Key) (store.Found, error) {
 	f, err := c.store.Get(ctx, k)
 	if errors.Is(err, store.ErrNotFound) {
-		return f, notFound("There is no record with this key. Its retention may be over, or the tenant is another one.")
+		return f, notFound("There is no record with this key. It may have expired, or have been erased: the audit trail of semel erase says so. Or it belongs to another tenant or operation.")
 	}
 	return f, err
 }
@@ -229,7 +229,7 @@ func (c *Console) seen(ctx context.Context, form url.Values) (store.Record, erro
 		return store.Record{Key: k}, err
 	}
 	if strconv.FormatUint(f.Record.Fence, 10) != form.Get("fence") {
-		return f.Record, store.ErrChanged
+		return f.Record, &changedError{now: c.entryOf(&f).State}
 	}
 	return f.Record, nil
 }
@@ -257,7 +257,7 @@ func (c *Console) changeRecord(ctx context.Context, operator string, form url.Va
 		which, act.Verb, act.Step = "decide", "saga "+verb, strings.TrimSpace(form.Get("step"))
 		carryOut = func(r store.Record, who string) error { return c.decide(ctx, r, verb, who, form) }
 	default:
-		return "", badInput("There is no action " + verb + ".")
+		return "", badInput(fmt.Sprintf("There is no action %q; choose happened, did-not-happen, failed or reopen, and for a saga retry, back or skip.", verb))
 	}
 	r, err := c.seen(ctx, form)
 	act.Key = r.Key
