@@ -40,9 +40,10 @@ const seenQuery = "SELECT account AS tenant, id AS key, code AS status, answer A
 
 func TestImport_TableRows_ProxyReplaysThem(t *testing.T) {
 	t.Parallel()
-	from, to := homeGrown(t, `('ann', 'k1', 201, '{"id":1}')`), "sqlite:"+filepath.Join(t.TempDir(), "semel.db")
-	r := command(t, "import", "--from", from, "--query", seenQuery, "--to", to)
-	if r.code != 0 || !strings.Contains(r.stdout, "read 1: imported 1,") {
+	from, to := homeGrown(t, `('ann', 'k1', 201, '{"id":1}'), ('ann', 'untyped', 201, '{"id":1}')`), "sqlite:"+filepath.Join(t.TempDir(), "semel.db")
+	query := strings.Replace(seenQuery, "'application/json'", "CASE id WHEN 'k1' THEN 'application/json' END", 1)
+	r := command(t, "import", "--from", from, "--query", query, "--to", to)
+	if r.code != 0 || !strings.Contains(r.stdout, "read 2: imported 2,") {
 		t.Fatalf("%+v", r)
 	}
 	b := newBank(t)
@@ -52,6 +53,9 @@ func TestImport_TableRows_ProxyReplaysThem(t *testing.T) {
 		if err != nil || got.status != http.StatusCreated || !got.replayed() || got.body != `{"id":1}` || got.header.Get("Content-Type") != "application/json" {
 			t.Errorf("%+v, %v", got, err)
 		}
+	}
+	if got, err := post(t.Context(), wire(t), p.Addr, "/pay", "untyped", "{}", "X-Tenant", "ann"); err != nil || !got.replayed() || got.header.Get("Content-Type") != "text/plain; charset=utf-8" {
+		t.Errorf("a row without a content type: %+v, %v", got, err) // docs/migrate.md has this
 	}
 	if got, err := post(t.Context(), wire(t), p.Addr, "/pay", "k1", "{}", "X-Tenant", "bob"); err != nil || got.replayed() || b.of("k1") != 1 {
 		t.Errorf("the key of another tenant: %+v, %v", got, err)

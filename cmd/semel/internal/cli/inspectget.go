@@ -104,30 +104,6 @@ func look(ctx context.Context, h store.Store, k store.Key) (store.Found, error) 
 	return f, err
 }
 
-// notFound says where a record can be that is not there under its name.
-func notFound(k store.Key) error {
-	searched, tenant := fmt.Sprintf("operation %q, tenant %q, this key", k.Operation, k.Tenant), ""
-	if k.Tenant == "" {
-		searched, tenant = fmt.Sprintf("operation %q, no tenant, this key", k.Operation), ". If the key is of a tenant, give --tenant"
-	}
-	if isHash(k.Value, shortDigits) {
-		searched += "; nor is there another key with this hash"
-	}
-	return noRecordError(fmt.Sprintf("not found: %s%s. The record may have expired, or have been erased: the audit trail of semel erase (its --audit) says so. "+
-		"semel inspect list shows all records; for a saga give --operation 'NAME%s'; if the store has hashes of keys, give --hash-keys-file", searched, tenant, lapsed.SagaSuffix))
-}
-
-// noRecordError is store.ErrNotFound in other words.
-type noRecordError string
-
-func (e noRecordError) Error() string { return string(e) }
-
-// Unwrap says that nothing can have been changed.
-func (noRecordError) Unwrap() error { return store.ErrNotFound }
-
-// WithoutNames implements audit.Named.
-func (noRecordError) WithoutNames() string { return "there is no record with this key" }
-
 // ambiguousError is the hash of several keys, and lists them.
 type ambiguousError string
 

@@ -133,8 +133,8 @@ func (c *outboxListCmd) table(e *env, entries []outbox.Entry) error {
 	return t.Flush()
 }
 
-// count writes how many messages there are and, after an empty list, which option shows
-// those that are not sent.
+// count writes how many messages there are and, after an empty list, the options that list
+// the messages in other states.
 func (c *outboxListCmd) count(ctx context.Context, e *env, b storeurl.Outbox, empty bool) error {
 	s, err := b.Stats(ctx)
 	if err != nil {

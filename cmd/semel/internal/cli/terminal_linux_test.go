@@ -11,7 +11,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/program"
 )
 
-// openTerminal makes a terminal: what is written to it can be read from the other side.
+// openTerminal makes a terminal, and the file from which a test reads the text on it.
 func openTerminal(t *testing.T) (terminal, other *os.File) {
 	t.Helper()
 	other, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
