@@ -54,7 +54,7 @@ func TestDeploy_RestartRecipe_StopsOnlyItsProxy(t *testing.T) {
 	must("stop 1")
 	must("start 1")
 	refused("start 1", "proxy 1 runs; stop it first")
-	must("stop 1 && start 1")
+	must("stop 1 && start 1 && stop 1 && start 1")
 	must("stop 1; ! answers http://127.0.0.1:" + admin + "/healthz; stop 1")
 	if !stranger.Alive() || !mentions.Alive() {
 		t.Error("stop has ended a process that is no proxy")
