@@ -16,7 +16,7 @@ import (
 // base64. The first key encrypts; all decrypt. Blank lines and lines that begin with #
 // are skipped. To make a line:
 //
-//	echo "2026-11 $(openssl rand -base64 32)"
+//	echo "$(date +%F-%H%M%S) $(openssl rand -base64 32)"
 //
 // The file is read again when it has changed: a use looks at it if the last look is a
 // second ago, or if the key is not known. Make it with [ReadKeyFile]. Safe for concurrent use.
@@ -39,6 +39,9 @@ type fileVersion struct {
 	modified time.Time
 	size     int64
 }
+
+// makeLine is the command that makes a line of a file of keys, with an ID that is new.
+const makeLine = `echo "$(date +%F-%H%M%S) $(openssl rand -base64 32)"`
 
 const (
 	lookEvery   = time.Second
@@ -131,7 +134,7 @@ func (f *KeyFile) read() error {
 		return fmt.Errorf("encrypted: the key file cannot be read: %w", err)
 	}
 	if len(content) > maxKeyFile {
-		return fmt.Errorf("encrypted: %s has more than %d bytes; is it a key file?", f.path, maxKeyFile)
+		return fmt.Errorf("encrypted: %q: has more than %d bytes; is it a key file?", f.path, maxKeyFile)
 	}
 	var ids []string
 	keys, lines := map[string][]byte{}, map[string]int{}
@@ -143,28 +146,29 @@ func (f *KeyFile) read() error {
 			continue
 		}
 		bad := func(why string, args ...any) error { // never with a part of the line, which may be the key
-			return fmt.Errorf("encrypted: %s:%d: %s", f.path, n, fmt.Sprintf(why, args...))
+			return fmt.Errorf("encrypted: %q: line %d: %s", f.path, n, fmt.Sprintf(why, args...))
 		}
+		const mend = "if the store has records that were encrypted with this key, copy the line of the processes that wrote them; otherwise make a line with: " + makeLine
 		if len(fields) != 2 {
-			return bad("must be two words, an ID and a key in base64; words in the line: %d", len(fields))
+			return bad("must be two words, an ID and a key in base64; words in the line: %d; %s", len(fields), mend)
 		}
 		id := string(fields[0])
 		key, err := base64.StdEncoding.DecodeString(string(fields[1]))
 		switch {
 		case err != nil:
-			return bad("the second word is not base64; make a key with: openssl rand -base64 %d", keyBytes)
+			return bad("the second word is not base64; %s", mend)
 		case len(key) != keyBytes:
-			return bad("the key has %d bytes; it must have %d; make one with: openssl rand -base64 %d", len(key), keyBytes, keyBytes)
+			return bad("the key has %d bytes; it must have %d; %s", len(key), keyBytes, mend)
 		case len(id) > maxKeyIDLen:
-			return bad("the ID has %d bytes; at most %d are allowed", len(id), maxKeyIDLen)
+			return bad("the ID has %d bytes; at most %d are allowed; %s", len(id), maxKeyIDLen, mend)
 		case lines[id] > 0:
-			return bad("the ID is that of line %d; each key needs an ID of its own", lines[id])
+			return bad("the ID is that of line %d; delete the line that the other processes do not have. A new key needs a new ID, such as from: %s", lines[id], makeLine)
 		}
 		ids = append(ids, id)
 		keys[id], lines[id] = key, n
 	}
 	if len(ids) == 0 {
-		return fmt.Errorf("encrypted: %s has no key; write an ID and a key in base64 in a line: openssl rand -base64 %d", f.path, keyBytes)
+		return fmt.Errorf("encrypted: %q: has no key; if the store has encrypted records, copy the file of the processes that wrote them; only for a store without them, append a line with: %s >> %s", f.path, makeLine, f.path)
 	}
 	f.ids, f.keys = ids, keys
 	return nil

@@ -48,16 +48,16 @@ func TestReadKeyFile_FirstKey_IsCurrent(t *testing.T) {
 func TestReadKeyFile_Unfit_ErrorNamesLineAndNoKey(t *testing.T) {
 	secret := base64.StdEncoding.EncodeToString(keyOf("s"))
 	for content, want := range map[string]string{
-		"":                                     "has no key",
+		"":                                     `keys": has no key; if the store has encrypted records, copy the file of the processes that wrote them; only for a store without them, append a line with: echo "$(date +%F-%H%M%S) $(openssl rand -base64 32)" >> `,
 		"# only a comment\n":                   "has no key",
-		line("a") + secret + "\n":              "keys:2: must be two words, an ID and a key in base64; words in the line: 1",
-		secret + " a b\n":                      "keys:1: must be two words, an ID and a key in base64; words in the line: 3",
-		"a " + secret[:43] + "!\n":             "keys:1: the second word is not base64",
-		"\na " + secret[:24] + "\n":            "keys:2: the key has 18 bytes; it must have 32",
-		line("a") + line("b") + line("a"):      "keys:3: the ID is that of line 1",
-		strings.Repeat("a", 65) + " " + secret: "keys:1: the ID has 65 bytes",
+		line("a") + secret + "\n":              `keys": line 2: must be two words, an ID and a key in base64; words in the line: 1`,
+		secret + " a b\n":                      `keys": line 1: must be two words, an ID and a key in base64; words in the line: 3; if the store has records that were encrypted with this key, copy the line`,
+		"a " + secret[:43] + "!\n":             `keys": line 1: the second word is not base64; if the store has records that were encrypted with this key, copy the line of the processes that wrote them; otherwise make a line with: echo `,
+		"\na " + secret[:24] + "\n":            `keys": line 2: the key has 18 bytes; it must have 32`,
+		line("a") + line("b") + line("a"):      `keys": line 3: the ID is that of line 1; delete the line that the other processes do not have`,
+		strings.Repeat("a", 65) + " " + secret: `keys": line 1: the ID has 65 bytes`,
 		strings.Repeat("# comment\n", 10_000):  "has more than 65536 bytes",
-		secret + " 2026-11\n":                  "keys:1: the second word is not base64",
+		secret + " 2026-11\n":                  `keys": line 1: the second word is not base64`,
 	} {
 		_, err := encrypted.ReadKeyFile(write(t, "", content), nil)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), secret[:10]) {
@@ -96,7 +96,7 @@ func TestKeyFile_Changed_IsReadAgain(t *testing.T) {
 		}
 		write(t, path, "newest "+strings.Repeat("!", 20)+"\n")
 		time.Sleep(time.Second)
-		if got := current(); got != "newer" || len(warned) != 1 || !strings.Contains(warned[0].Error(), "keys:1: ") || !strings.Contains(warned[0].Error(), "stay in use") {
+		if got := current(); got != "newer" || len(warned) != 1 || !strings.Contains(warned[0].Error(), `keys": line 1: `) || !strings.Contains(warned[0].Error(), "stay in use") {
 			t.Errorf("with a wrong file it uses %q, warned %v", got, warned)
 		}
 		time.Sleep(time.Second)

@@ -74,3 +74,15 @@ func TestEncrypted_Store_KeepsWhatItCan(t *testing.T) {
 		t.Errorf("no file: %v", err)
 	}
 }
+
+func TestEncrypted_FileWithoutKey_OldKeysComeFirst(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := parse(t, "memory:").Encrypted(path, "--encryption-keys", false, slog.New(slog.DiscardHandler))
+	want := `--encryption-keys: "` + path + `": has no key; if the store has encrypted records, copy the file of the processes that wrote them; only for a store without them, append a line with: echo "$(date +%F-%H%M%S) $(openssl rand -base64 32)" >> ` + path
+	if !input.Is(err) || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
