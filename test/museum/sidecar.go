@@ -128,6 +128,11 @@ var sidecars = []Mutant{
 		Old: ", Secrets: secrets,", New: ",",
 	},
 	{
+		Name: "the proxy takes another secret under an ID that it has used", Rule: "rule 12",
+		Dir: sidecar, Func: "(*Proxy).reloadSecrets", Package: sidecar, Run: "TestSecrets_FileChanges_UsedWithoutRestart",
+		Old: "if err == nil {\n\t\t\terr = used.Add", New: "if false {\n\t\t\terr = used.Add",
+	},
+	{
 		Name: "a reconciler is asked about another tenant", Rule: "rule 17",
 		Dir: hooks, Func: "(*Hook).Reconcile", Package: hooks, Run: "TestReconcile_KeyNotUTF8_NotAsked",
 		Old: "if !utf8.ValidString(v) {", New: "if false && !utf8.ValidString(v) {",

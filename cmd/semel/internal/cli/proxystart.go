@@ -121,6 +121,8 @@ func (p *plan) warn(e *env) {
 		log.Warn("tokens that the issuer made for other services are accepted, because jwt-issuer or jwt-audience is not set; a caller of another service may then take part in a tenant's key space. Set both",
 			"jwt_issuer", c.JWTIssuer, "jwt_audience", c.JWTAudience)
 	}
+	// A SQLite file needs no warning, because only its owner can read it, who can read the
+	// file of the secrets, too.
 	if _, isFile := p.store.File(); (len(p.secrets) == 0 || p.secrets[0].ID == "") && !isFile && !p.store.Memory() {
 		log.Warn("the hashes of requests are unkeyed, because secret-file is not set or its first line is unkeyed; a reader of the store can guess the content of short requests")
 	}

@@ -50,7 +50,7 @@ type Options struct {
 	ReconcileTimeout *Duration `yaml:"reconcile-timeout" name:"reconcile-timeout" placeholder:"TIME" group:"Hooks" help:"The time limit of one such question (default 10s)."`
 	AuthorizeURL     *string   `yaml:"authorize-url" name:"authorize-url" placeholder:"URL" group:"Hooks" help:"Who is asked before a kept answer is repeated; see above."`
 	AuthorizeTimeout *Duration `yaml:"authorize-timeout" name:"authorize-timeout" placeholder:"TIME" group:"Hooks" help:"The time limit of one such question (default 5s)."`
-	SecretFile       *string   `yaml:"secret-file" name:"secret-file" placeholder:"FILE" group:"Hooks" help:"Secrets that key the hashes of requests, one id:hex a line. The first line hashes, all compare; the word unkeyed as the first line hashes without a secret (default: unkeyed). Read again when it changes."`
+	SecretFile       *string   `yaml:"secret-file" name:"secret-file" placeholder:"FILE" group:"Hooks" help:"Secrets that key the hashes of requests, one id:hex a line. The first line hashes, all compare; the word unkeyed as the first line hashes without a secret (default: unkeyed). Never use an id again with another secret; see docs/how-to/rotate-secrets.md. Read again when it changes. If it is not set, the start warns unless the records are in a SQLite file, which only its owner can read."`
 }
 
 // Calls are the options that a rule can set for its requests, and the top level

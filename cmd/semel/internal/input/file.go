@@ -10,21 +10,27 @@ import (
 	"runtime"
 )
 
-// Unreadable says why a file cannot be read, with the command that helps. create is the
-// command that makes the file, if it is not there; empty if no command can make it.
-func Unreadable(err error, create string) string {
+// Unreadable says why a file cannot be read, with the command that helps. If the file is
+// not there, missing is what to do about it; empty if no command can make the file.
+func Unreadable(err error, missing string) string {
 	e, ok := errors.AsType[*fs.PathError](err)
 	switch {
 	case !ok:
 		return "cannot be read: " + err.Error()
-	case errors.Is(err, fs.ErrNotExist) && create != "":
-		return "there is no such file; make it with: " + create
+	case errors.Is(err, fs.ErrNotExist) && missing != "":
+		return "there is no such file; " + missing
 	case errors.Is(err, fs.ErrNotExist):
 		return "there is no such file; see what is there with: ls -l " + filepath.Dir(e.Path)
 	case errors.Is(err, fs.ErrPermission):
 		return "must not be read by this user; see who may read it with: ls -l " + e.Path
 	}
 	return "cannot be read: " + e.Err.Error()
+}
+
+// CopyOr is what to do about secrets that are missing. The old ones come first: with new
+// ones, a process cannot compare or read the records that the old ones wrote.
+func CopyOr(part, records, otherwise string) string {
+	return fmt.Sprintf("if the store has %s, copy the %s of the processes that wrote them; only for a store without them, %s", records, part, otherwise)
 }
 
 // UnreadableFile is an error about one of several files, with its name and the command

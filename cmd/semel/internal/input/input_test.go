@@ -64,7 +64,7 @@ func TestUnreadable_MissingOrForbidden_NamesCommand(t *testing.T) {
 	forbidden := fmt.Errorf("certificate: %w", &fs.PathError{Op: "open", Path: "/etc/file", Err: fs.ErrPermission})
 	for want, got := range map[string]string{
 		"there is no such file; see what is there with: ls -l /none":                          input.Unreadable(missing, ""),
-		"there is no such file; make it with: touch /none/file":                               input.Unreadable(missing, "touch /none/file"),
+		"there is no such file; make it with: touch /none/file":                               input.Unreadable(missing, "make it with: touch /none/file"),
 		"must not be read by this user; see who may read it with: ls -l /etc/file":            input.Unreadable(forbidden, "touch /etc/file"),
 		"cannot be read: is a directory":                                                      input.Unreadable(&fs.PathError{Op: "read", Path: "/", Err: syscall.EISDIR}, "x"),
 		"cannot be read: no":                                                                  input.Unreadable(errors.New("no"), "x"),

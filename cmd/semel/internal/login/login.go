@@ -33,7 +33,7 @@ func ByHeader(name string) *Login { return &Login{header: name} }
 func ByPassword(path string) (*Login, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, errors.New(input.Unreadable(err, fmt.Sprintf("(umask 077; htpasswd -cB %s USER)", path)))
+		return nil, errors.New(input.Unreadable(err, fmt.Sprintf("make it with: (umask 077; htpasswd -cB %s USER)", path)))
 	}
 	defer func() { _ = f.Close() }() // nothing was written
 	l := &Login{users: map[string][]byte{}}

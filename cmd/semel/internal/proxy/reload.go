@@ -48,6 +48,8 @@ func (p *Proxy) newGuard(build func([]semel.Secret) (*semel.Guard, error)) (*cur
 // The last version of the file is the one that is in use.
 func (p *Proxy) reloadSecrets(ctx context.Context, every time.Duration, last version) {
 	path := p.Config.SecretFile
+	used := secrets.Used{}
+	_ = used.Add(p.Secrets, path, "secret-file") // each ID is new
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -62,6 +64,9 @@ func (p *Proxy) reloadSecrets(ctx context.Context, every time.Duration, last ver
 		}
 		last = now
 		list, err := secrets.Read(path, "secret-file")
+		if err == nil {
+			err = used.Add(list, path, "secret-file")
+		}
 		for _, g := range p.guards {
 			if err == nil {
 				err = g.use(list)

@@ -35,8 +35,8 @@ func (l *lockedText) has(s string) bool {
 	return strings.Contains(l.b.String(), s)
 }
 
-// A new secret in the file is used without a restart, and a broken file changes
-// nothing.
+// A new secret in the file is used without a restart. A broken file changes nothing, nor
+// does a file in which an ID has another secret than before.
 func TestSecrets_FileChanges_UsedWithoutRestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "secrets")
 	write := func(doc string) {
@@ -48,7 +48,7 @@ func TestSecrets_FileChanges_UsedWithoutRestart(t *testing.T) {
 	var log lockedText
 	st := memstore.New(nil)
 	p := &Proxy{Parts: Parts{Config: &config.Config{SecretFile: path}, Store: st, Log: slog.New(slog.NewTextHandler(&log, nil)),
-		Secrets: []semel.Secret{{ID: "a", Key: make([]byte, 16)}}}}
+		Secrets: []semel.Secret{{ID: "a", Key: []byte("\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99\xaa\xbb\xcc\xdd\xee\xff")}}}}
 	g, err := p.newGuard(func(list []semel.Secret) (*semel.Guard, error) { return semel.New(st, &semel.Options{Secrets: list}) })
 	if err != nil {
 		t.Fatal(err)
@@ -101,6 +101,11 @@ func TestSecrets_FileChanges_UsedWithoutRestart(t *testing.T) {
 	until(func() bool { return log.has("cannot be used") })
 	if id := secretOf("3"); id != "b3" {
 		t.Errorf("after a broken file it is %q", id)
+	}
+	write("n1:00112233445566778899aabbccddeeff\na:ffeeddccbbaa99887766554433221100\n")
+	until(func() bool { return log.has("has another secret") || log.has("hashes=n1") })
+	if id := secretOf("4"); id != "b3" {
+		t.Errorf("after a file with another secret of an ID it is %q", id)
 	}
 	cancel()
 	<-ended

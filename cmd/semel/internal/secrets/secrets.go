@@ -27,8 +27,15 @@ const (
 	leastHashKeys = 32 // bytes; as semel.Options.HashKeys needs them
 )
 
-// makeLine is the command that makes a line of Read.
-const makeLine = `echo "$(date +%Y-%m):$(openssl rand -hex 32)"`
+// makeLine is the command that makes a line of Read. Each second it makes another ID,
+// because an ID must never be used again with another secret.
+const makeLine = `echo "$(date +%F-%H%M%S):$(openssl rand -hex 32)"`
+
+// The records that only the old secrets can compare or find, for messages.
+const (
+	hashedPayloads = "records that were hashed with a secret"
+	hashedKeys     = "hashed records"
+)
 
 // unkeyed stands for the zero Secret, which hashes without a key.
 const unkeyed = "unkeyed"
@@ -40,12 +47,13 @@ func Read(path, where string) ([]semel.Secret, error) {
 	bad := func(want string, args ...any) error {
 		return &input.Error{Field: where, Value: path, Want: fmt.Sprintf(want, args...)}
 	}
-	doc, err := read(path, fmt.Sprintf(`(umask 077; %s > %s). If the store has records that were hashed with a secret, copy the file of the processes that wrote them instead`, makeLine, path))
+	doc, err := read(path, input.CopyOr("file", hashedPayloads, fmt.Sprintf("make it with: (umask 077; %s > %s)", makeLine, path)))
 	if err != nil {
 		return nil, bad("%v", err)
 	}
+	mend := input.CopyOr("line", hashedPayloads, "make a line with: "+makeLine)
 	var list []semel.Secret
-	seen := map[string]bool{}
+	seen := map[string]int{} // the lines of the IDs
 	lines := bufio.NewScanner(bytes.NewReader(doc))
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())
@@ -60,24 +68,45 @@ func Read(path, where string) ([]semel.Secret, error) {
 		key, err := hex.DecodeString(digits)
 		switch {
 		case line == unkeyed:
-			return nil, bad("line %d: %s can be the first line only", n, unkeyed)
+			return nil, bad("line %d: %s can be the first line only; delete the line, or move it to the top", n, unkeyed)
 		case !ok || err != nil:
-			return nil, bad("line %d is not id:hex; make one with: %s", n, makeLine)
-		case id == "" || len(id) > maxID || seen[id]:
-			return nil, bad("line %d: the id must be unique, of 1 to %d bytes", n, maxID)
+			return nil, bad("line %d is not id:hex; %s", n, mend)
+		case id == "" || len(id) > maxID:
+			return nil, bad("line %d: the id has %d bytes; it must have 1 to %d; %s", n, len(id), maxID, mend)
+		case seen[id] > 0:
+			return nil, bad("line %d: the id is that of line %d; delete the line that the other processes do not have. A new secret needs a new id, such as from: %s", n, seen[id], makeLine)
 		case len(key) < leastKey:
-			return nil, bad("line %d: the secret has %d bytes; at least %d are needed (openssl rand -hex 32)", n, len(key), leastKey)
+			return nil, bad("line %d: the secret has %d bytes; at least %d are needed; %s", n, len(key), leastKey, mend)
 		}
-		seen[id] = true
+		seen[id] = n
 		list = append(list, semel.Secret{ID: id, Key: key})
 	}
 	if err := lines.Err(); err != nil {
 		return nil, bad("cannot be read: %v", err)
 	}
 	if len(seen) == 0 {
-		return nil, bad("has no secret; append a line id:hex with: %s >> %s", makeLine, path)
+		return nil, bad("has no secret; %s", input.CopyOr("file", hashedPayloads, fmt.Sprintf("append a line id:hex with: %s >> %s", makeLine, path)))
 	}
 	return list, nil
+}
+
+// Used are the secrets that a process has used since its start, by their IDs.
+type Used map[string][]byte
+
+// Add adds secrets that were read from a file. If one has the ID of another secret, it adds
+// none, because duplicates of the calls that the other one hashed would look like calls with
+// another payload. The error contains no part of a secret.
+func (u Used) Add(list []semel.Secret, path, where string) error {
+	for _, s := range list {
+		if key, ok := u[s.ID]; ok && !bytes.Equal(key, s.Key) {
+			return &input.Error{Field: where, Value: path, Want: fmt.Sprintf("the id %q has another secret than this process has used under it; "+
+				"put the line of the old secret back, as the other processes have it. A new secret needs a new id, such as from: %s", s.ID, makeLine)}
+		}
+	}
+	for _, s := range list {
+		u[s.ID] = s.Key
+	}
+	return nil
 }
 
 // Order is what a log says of secrets: the ID of the one that hashes new calls, and those
@@ -108,16 +137,17 @@ func HashKeys(path, where string) ([]byte, error) {
 	bad := func(want string, args ...any) error {
 		return &input.Error{Field: where, Value: path, Want: fmt.Sprintf(want, args...)}
 	}
-	doc, err := read(path, fmt.Sprintf("(umask 077; openssl rand -base64 %d > %s). If the store has hashed records, copy the file of the processes that wrote them instead", leastHashKeys, path))
+	mend := input.CopyOr("file", hashedKeys, fmt.Sprintf("make it with: (umask 077; openssl rand -base64 %d > %s)", leastHashKeys, path))
+	doc, err := read(path, mend)
 	if err != nil {
 		return nil, bad("%v", err)
 	}
 	secret, err := base64.StdEncoding.DecodeString(string(bytes.TrimSpace(doc)))
 	switch {
 	case err != nil || bytes.ContainsAny(bytes.TrimSpace(doc), "\r\n"): // the decoder skips ends of lines
-		return nil, bad("must be one line of base64, such as openssl rand -base64 %d writes", leastHashKeys)
+		return nil, bad("must be one line of base64; %s", mend)
 	case len(secret) < leastHashKeys:
-		return nil, bad("has %d bytes; at least %d are needed (openssl rand -base64 %d)", len(secret), leastHashKeys, leastHashKeys)
+		return nil, bad("has %d bytes; at least %d are needed; %s", len(secret), leastHashKeys, mend)
 	}
 	return secret, nil
 }
@@ -131,16 +161,16 @@ func LogHashKeys(log *slog.Logger, secret []byte) {
 	}
 }
 
-// read reads a file. create is the command that makes it.
-func read(path, create string) ([]byte, error) {
+// read reads a file. missing is what to do if it is not there.
+func read(path, missing string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, errors.New(input.Unreadable(err, create))
+		return nil, errors.New(input.Unreadable(err, missing))
 	}
 	defer func() { _ = f.Close() }() // nothing was written
 	doc, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return nil, errors.New(input.Unreadable(err, create))
+		return nil, errors.New(input.Unreadable(err, missing))
 	}
 	if len(doc) > maxFile {
 		return nil, fmt.Errorf("has more than %d bytes, which is the most", maxFile)

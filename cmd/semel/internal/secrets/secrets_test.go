@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/secrets"
 )
@@ -39,17 +40,17 @@ func TestRead_UnkeyedFirst_ZeroSecret(t *testing.T) {
 
 func TestRead_InvalidLine_NumberedNotShown(t *testing.T) {
 	for content, want := range map[string]string{
-		"":                                     "has no secret",
+		"":                                     "has no secret; if the store has records that were hashed with a secret, copy the file of the processes that wrote them; only for a store without them, append a line id:hex with: echo ",
 		"# nothing\n":                          "has no secret",
-		"a\n":                                  "line 1 is not id:hex",
+		"a\n":                                  "line 1 is not id:hex; if the store has records that were hashed with a secret, copy the line of the processes that wrote them; only for a store without them, make a line with: echo ",
 		"unkeyed\n":                            "has no secret",
 		"a:" + digits + "\nunkeyed\n":          "line 2: unkeyed can be the first line only",
 		"unkeyed\nunkeyed\na:" + digits:        "line 2: unkeyed can be the first line only",
 		"\na:xyz\n":                            "line 2 is not id:hex",
-		":" + digits:                           "line 1: the id must be unique",
-		"a:" + digits + "\na:" + digits:        "line 2: the id must be unique",
-		strings.Repeat("x", 65) + ":" + digits: "line 1: the id must be unique",
-		"a:0011":                               "line 1: the secret has 2 bytes; at least 16",
+		":" + digits:                           "line 1: the id has 0 bytes; it must have 1 to 64; if the store has",
+		"a:" + digits + "\n\na:" + digits:      "line 3: the id is that of line 1; delete the line that the other processes do not have. A new secret needs a new id, such as from: echo ",
+		strings.Repeat("x", 65) + ":" + digits: "line 1: the id has 65 bytes; it must have 1 to 64; if the store has",
+		"a:0011":                               "line 1: the secret has 2 bytes; at least 16 are needed; if the store has",
 		strings.Repeat("#", 65<<10):            "which is the most",
 	} {
 		_, err := secrets.Read(file(t, content), "--secret-file")
@@ -59,6 +60,32 @@ func TestRead_InvalidLine_NumberedNotShown(t *testing.T) {
 		if err != nil && (strings.Contains(err.Error(), digits) || strings.Contains(err.Error(), "xyz") || strings.Contains(err.Error(), `"0011`)) {
 			t.Errorf("%.40q: the error shows a secret: %v", content, err)
 		}
+	}
+}
+
+// The suggested ID is another one when the command runs again in the same month.
+func TestRead_SuggestedID_NamesTheSecond(t *testing.T) {
+	if _, err := secrets.Read(file(t, ""), "--secret-file"); err == nil || !strings.Contains(err.Error(), `echo "$(date +%F-%H%M%S):$(openssl rand -hex 32)" >> `) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestUsed_IDWithAnotherSecret_NothingAdded(t *testing.T) {
+	used := secrets.Used{}
+	one, two := []byte(strings.Repeat("1", 16)), []byte(strings.Repeat("2", 16))
+	add := func(list ...semel.Secret) error { return used.Add(list, "live", "secret-file") }
+	if err := add(semel.Secret{}, semel.Secret{ID: "a", Key: one}); err != nil {
+		t.Fatal(err)
+	}
+	if err := add(semel.Secret{ID: "b", Key: two}); err != nil {
+		t.Errorf("a file with another ID: %v", err)
+	}
+	err := add(semel.Secret{ID: "c", Key: two}, semel.Secret{ID: "a", Key: two})
+	if !input.Is(err) || !strings.Contains(err.Error(), `secret-file: "live": the id "a" has another secret`) || !strings.Contains(err.Error(), "put the line of the old secret back") || strings.Contains(err.Error(), string(two)) {
+		t.Errorf("the ID of a secret that left the file: %v", err)
+	}
+	if err := add(semel.Secret{ID: "c", Key: one}, semel.Secret{ID: "a", Key: one}); err != nil {
+		t.Errorf("after a refused file: %v", err)
 	}
 }
 
@@ -81,10 +108,10 @@ func TestHashKeys_OneLine_IsTheSecret(t *testing.T) {
 
 func TestHashKeys_UnfitFile_RefusedAndNotShown(t *testing.T) {
 	for content, want := range map[string]string{
-		"":                                       "has 0 bytes; at least 32",
+		"":                                       "has 0 bytes; at least 32 are needed; if the store has hashed records, copy the file of the processes that wrote them; only for a store without them, make it with: ",
 		"\n":                                     "has 0 bytes; at least 32",
 		line64(31):                               "has 31 bytes; at least 32",
-		line64(32) + "\n" + line64(32) + "\n":    "must be one line of base64",
+		line64(32) + "\n" + line64(32) + "\n":    "must be one line of base64; if the store has hashed records, copy",
 		line64(48)[:60] + "\n" + line64(48)[60:]: "must be one line of base64",
 		"new:" + digits + digits:                 "must be one line of base64",
 		strings.Repeat("x", 65<<10):              "which is the most",

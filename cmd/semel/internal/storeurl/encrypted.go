@@ -27,7 +27,7 @@ func (u URL) Encrypted(path, where string, require bool, log *slog.Logger) (URL,
 	})
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return u, &input.Error{Field: where, Value: path, Want: input.Unreadable(err,
-			fmt.Sprintf(`(umask 077; echo "$(date +%%Y-%%m) $(openssl rand -base64 32)" > %s). If the store has encrypted records, copy the file of the processes that wrote them instead`, path))}
+			input.CopyOr("file", "encrypted records", fmt.Sprintf(`make it with: (umask 077; echo "$(date +%%F-%%H%%M%%S) $(openssl rand -base64 32)" > %s)`, path)))}
 	}
 	if err != nil {
 		return u, &input.Error{Field: where, Want: strings.TrimPrefix(err.Error(), "encrypted: ")}

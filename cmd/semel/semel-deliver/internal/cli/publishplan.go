@@ -125,8 +125,8 @@ const (
 	leastSecret   = 24
 )
 
-// makeSecret is the command that makes the file of the secret.
-const makeSecret = "(umask 077; echo whsec_$(openssl rand -base64 32) > %s)"
+// makeSecret says how to make the file of the secret.
+const makeSecret = "make it with: (umask 077; echo whsec_$(openssl rand -base64 32) > %s)"
 
 // secret reads the file of the secret. Errors contain no part of it.
 func (p *publishPlanner) secret() []byte {
@@ -147,7 +147,7 @@ func (p *publishPlanner) secret() []byte {
 	encoded, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "whsec_")
 	secret, err := base64.StdEncoding.DecodeString(encoded)
 	if !ok || err != nil || len(secret) < leastSecret {
-		p.bad("secret-file", p.SecretFile, "must have whsec_ and at least %d bytes in base64; make it with: "+makeSecret, leastSecret, p.SecretFile)
+		p.bad("secret-file", p.SecretFile, "must have whsec_ and at least %d bytes in base64; "+makeSecret, leastSecret, p.SecretFile)
 		return nil
 	}
 	return secret
