@@ -91,3 +91,31 @@ func TestDoctor_NoSynchronousStandby_NotesIt(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+func TestDoctor_SecretFileMissingOrUnfit_IsAProblem(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at := "sqlite:" + filepath.Join(dir, "semel.db")
+	if r := command(t, "migrate", "--store", at); r.code != program.ExitOK {
+		t.Fatalf("%+v", r)
+	}
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for path, want := range map[string]string{
+		filepath.Join(dir, "none"): "none: there is no such file; see what is there with: ls -l " + dir,
+		file("empty", ""):          "empty: is empty; copy the file of the processes that use it",
+		dir:                        "cannot be read: is a directory",
+	} {
+		if r := command(t, "doctor", "--store", at, "--secret-files", path); r.code != program.ExitFailed || r.stdout != "" || !strings.Contains(r.stderr, want) {
+			t.Errorf("%s: %+v", path, r)
+		}
+	}
+	if r := command(t, "doctor", "--store", at, "--secret-files", file("good", "x")); r.code != program.ExitOK {
+		t.Errorf("a file that is there: %+v", r)
+	}
+}

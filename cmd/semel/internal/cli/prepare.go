@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -124,7 +123,7 @@ type doctorCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*doctorCmd) Help() string {
-	return `Opens an existing store, and looks for settings with which it can lose records, an outdated schema, and files that other users can read. It reads no records, so that the number of records does not matter; semel inspect list reads them. The exit code is 1 if there is a problem. A note is no problem: it says what to know before a fail-over.
+	return `Opens an existing store, and looks for settings with which it can lose records, an outdated schema, and files with secrets that are not there or that other users can read. It reads no records, so that the number of records does not matter; semel inspect list reads them. The exit code is 1 if there is a problem. A note is no problem: it says what to know before a fail-over.
 
 Examples:
 
@@ -156,14 +155,14 @@ func (c *doctorCmd) Run(ctx context.Context, e *env) error {
 	return errors.Join(err, d.print(e))
 }
 
-// modes checks who can read the files with secrets and the file of the store.
+// modes checks who can read the files with secrets and the file of the store. A file with
+// secrets must be there.
 func (c *doctorCmd) modes(u storeurl.URL) error {
-	paths := c.Secrets
-	if path, ok := u.File(); ok {
-		paths = append(slices.Clone(paths), path)
-	}
 	var errs []error
-	for _, path := range paths {
+	for _, path := range c.Secrets {
+		errs = append(errs, input.CheckRead(path), input.CheckMode(path))
+	}
+	if path, ok := u.File(); ok {
 		errs = append(errs, input.CheckMode(path))
 	}
 	return errors.Join(errs...)

@@ -3,6 +3,7 @@ package input
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -41,6 +42,19 @@ func UnreadableFile(err error) error {
 		return err
 	}
 	return fmt.Errorf("%s: %s", e.Path, Unreadable(err, ""))
+}
+
+// CheckRead returns an error if this process cannot read a file, with the command that helps.
+func CheckRead(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return UnreadableFile(err)
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	if _, err = f.Read(make([]byte, 1)); err == io.EOF {
+		err = errors.New(path + ": is empty; copy the file of the processes that use it")
+	}
+	return UnreadableFile(err)
 }
 
 // CheckMode returns an error if users other than the owner can read a file, with the
