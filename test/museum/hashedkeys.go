@@ -63,6 +63,11 @@ var hashedKeys = []Mutant{
 		Old: "otherKeys || isHashed(r.Key) != hashed", New: "otherKeys",
 	},
 	{
+		Name: "a start without the secret that has hashed the records says nothing", Rule: "rule 12",
+		Dir: program, Func: "WarnRecords", Package: program, Run: "TestWarnRecords_WrittenWithOtherOptions",
+		Old: `id != "" && !slices.ContainsFunc`, New: `id == "" && !slices.ContainsFunc`,
+	},
+	{
 		Name: "hashed keys: the log shows the query of a request", Rule: "hashed",
 		Dir: "cmd/semel/internal/input", Func: "Path", Package: sidecar, Run: "TestLog_LinesAboutRequests",
 		Old: "u.EscapedPath()", New: "u.RequestURI()",

@@ -122,7 +122,7 @@ func (c *proxyCmd) Run(ctx context.Context, e *env) (err error) {
 	if st != nil {
 		defer func() { err = errors.Join(err, st.Close()) }()
 		program.WarnSettings(ctx, log, st)
-		program.WarnRecords(ctx, log, st, p.hashKey != nil, p.config.Operations()...)
+		program.WarnRecords(ctx, log, st, p.hashKey != nil, p.secrets, p.config.Operations()...)
 	}
 	px, err := p.proxy(ctx, log, st)
 	if err != nil {

@@ -39,6 +39,14 @@ func cipher(id string) *encrypted.Cipher {
 	return &encrypted.Cipher{Keys: oneKey(id)}
 }
 
+// keyed are secrets with these IDs.
+func keyed(ids ...string) (list []semel.Secret) {
+	for _, id := range ids {
+		list = append(list, semel.Secret{ID: id, Key: bytes.Repeat([]byte(id), 16)})
+	}
+	return list
+}
+
 func TestWarnRecords_WrittenWithOtherOptions_NamesTheOption(t *testing.T) {
 	t.Parallel()
 	secret := bytes.Repeat([]byte("s"), 32)
@@ -47,6 +55,8 @@ func TestWarnRecords_WrittenWithOtherOptions_NamesTheOption(t *testing.T) {
 		encrypted, operation  string
 		hashed                bool
 		reads, tenant, expect string
+		wroteSecret           []semel.Secret
+		secrets               []semel.Secret
 	}{
 		"equal, plain":            {expect: ""},
 		"equal, hashed":           {wrote: secret, hashed: true},
@@ -57,13 +67,17 @@ func TestWarnRecords_WrittenWithOtherOptions_NamesTheOption(t *testing.T) {
 		"encrypted, without keys": {encrypted: "a", expect: "--encryption-keys is not set"},
 		"encrypted, another key":  {encrypted: "a", reads: "b", expect: "a key that is not in the file of --encryption-keys"},
 		"of another program":      {hashed: true, operation: "mail"},
+		"equal, keyed":            {wroteSecret: keyed("b"), secrets: keyed("a", "b")},
+		"unkeyed, now keyed":      {secrets: keyed("a")},
+		"keyed, without secrets":  {wroteSecret: keyed("b"), expect: "--secret-file is not set: their duplicates are refused. Start with the file of the processes that wrote them\" missing=b"},
+		"keyed, another secret":   {wroteSecret: keyed("b"), secrets: keyed("a"), expect: "a secret that is not in the file of --secret-file"},
 	} {
 		st := memstore.New(nil)
-		g, err := semel.New(st, &semel.Options{HashKeys: c.wrote, Encryption: cipher(c.encrypted)})
+		g, err := semel.New(st, &semel.Options{HashKeys: c.wrote, Secrets: c.wroteSecret, Encryption: cipher(c.encrypted)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		call := semel.Call{Operation: "http", Tenant: "ann", Key: "k", Payload: semel.NoPayload()}
+		call := semel.Call{Operation: "http", Tenant: "ann", Key: "k", Payload: semel.JSON(1)}
 		if c.operation != "" {
 			call.Operation = c.operation
 		}
@@ -78,7 +92,7 @@ func TestWarnRecords_WrittenWithOtherOptions_NamesTheOption(t *testing.T) {
 			read = cipher(c.reads).Store(st)
 		}
 		var log strings.Builder
-		program.WarnRecords(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), read, c.hashed, "http", "pay")
+		program.WarnRecords(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), read, c.hashed, c.secrets, "http", "pay")
 		if text := log.String(); (text == "") != (c.expect == "") || !strings.Contains(text, c.expect) {
 			t.Errorf("%s: %q", name, text)
 		}
@@ -111,7 +125,7 @@ func TestWarnRecords_StoreSlowOrLarge_StartsSoonWithoutWarning(t *testing.T) {
 		for _, st := range []store.Store{slowStore{memstore.New(nil)}, endlessStore{memstore.New(nil)}, struct{ store.Store }{nil}} {
 			var log strings.Builder
 			began := time.Now()
-			program.WarnRecords(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), st, true, "http")
+			program.WarnRecords(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), st, true, nil, "http")
 			if took := time.Since(began); took > time.Second || log.Len() > 0 {
 				t.Errorf("%T: after %v: %s", st, took, log.String())
 			}

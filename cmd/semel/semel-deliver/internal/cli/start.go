@@ -45,7 +45,7 @@ func (o *options) run(ctx context.Context, log *slog.Logger, getenv func(string)
 		return err
 	}
 	program.WarnSettings(ctx, log, at.store)
-	program.WarnRecords(ctx, log, at.store, s.HashKeys != nil, s.Calls.Operation)
+	program.WarnRecords(ctx, log, at.store, s.HashKeys != nil, s.Secrets, s.Calls.Operation)
 	s.Started = func() {
 		log.Info("delivering", "from", p.broker.String(), "to", input.Masked(s.Sending.URL), "store", p.store.String(), "group", p.broker.Group,
 			"on_doubt", s.OnDoubt.String(), "concurrency", s.Concurrency)
