@@ -29,6 +29,11 @@ func Open(ctx context.Context, url string, o *Options) (*Store, error) {
 	return open(ctx, cfg, nil, o)
 }
 
+// ExplainConnect adds to an error of a connection with pgx what to do about it, as the errors
+// of Open have it, for a program that connects itself: the database or the role is not there,
+// the password is wrong, or no server listens. It returns any other error as it is.
+func ExplainConnect(err error) error { return pgwire.ExplainConnect(err) }
+
 // New is [Open] for an application that has a pool. The transactions of [Atomic] use
 // connections of that pool, which the application closes. For everything else the store
 // opens connections of its own (Options.Connections) with the pool's settings and

@@ -45,15 +45,22 @@ func TestOpen_Fails_HidesPassword(t *testing.T) {
 	}
 }
 
-func TestOpen_NoSuchDatabase_SaysHowToCreateIt(t *testing.T) {
+func TestOpen_NoConnection_CauseOnceAndNextStep(t *testing.T) {
 	t.Parallel()
 	c, err := pgx.ParseConfig(pgtest.URL(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Open(t.Context(), fmt.Sprintf("postgres://%s@%s:%d/absent?sslmode=disable", c.User, c.Host, c.Port), nil)
-	if err == nil || !strings.Contains(err.Error(), `"absent"`) || !strings.Contains(err.Error(), "CREATE DATABASE") {
-		t.Errorf("got %v", err)
+	server := fmt.Sprintf("%s:%d", c.Host, c.Port)
+	for url, want := range map[string][2]string{
+		"postgres://" + c.User + "@" + server + "/absent": {`database "absent" does not exist`, "createdb"},
+		"postgres://absent@" + server + "/" + c.Database:  {`role "absent" does not exist`, "createuser"},
+		"postgres://127.0.0.1:1/x":                        {"connection refused", "pg_isready -h 127.0.0.1 -p 1"},
+	} {
+		_, err := Open(t.Context(), url, nil)
+		if err == nil || strings.Count(err.Error(), want[0]) != 1 || !strings.Contains(err.Error(), want[1]) || strings.Contains(err.Error(), "tls error") {
+			t.Errorf("%s: got %v", url, err)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -162,5 +163,18 @@ func TestImport_WrongOptions_ExitCode2(t *testing.T) {
 		if r := command(t, append([]string{"import"}, args...)...); r.code != 2 || !strings.Contains(r.stderr, want) {
 			t.Errorf("%v: %+v, want %q", args, r, want)
 		}
+	}
+}
+
+func TestImport_NoSuchDatabase_IsAnErrorOfFrom(t *testing.T) {
+	t.Parallel()
+	from, err := url.Parse(pgtest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	from.Path = "/absent"
+	r := command(t, "import", "--from", from.String(), "--query", "SELECT 1 AS key", "--to", "memory:")
+	if r.code != program.ExitFailed || !strings.HasPrefix(r.stderr, "semel import: --from: ") || !strings.Contains(r.stderr, "createdb") || strings.Contains(r.stderr, "--query") {
+		t.Errorf("%+v", r)
 	}
 }

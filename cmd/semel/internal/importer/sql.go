@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	_ "github.com/semel-go/semel/store/pgstore"     // the driver "pgx"
+	"github.com/semel-go/semel/store/pgstore"       // the driver "pgx", too
 	_ "github.com/semel-go/semel/store/sqlitestore" // the driver "sqlite"
 )
 
@@ -37,9 +37,12 @@ func SQL(database, query string, rename map[string]string) (Source, error) {
 func queryRows(ctx context.Context, driver, name, query string, rename map[string]string, yield func(Row, error) bool) error {
 	db, err := sql.Open(driver, name)
 	if err != nil {
-		return err
+		return fmt.Errorf("--from: %w", err)
 	}
 	defer func() { _ = db.Close() }() // it was only read
+	if err := db.PingContext(ctx); err != nil {
+		return fmt.Errorf("--from: %w", pgstore.ExplainConnect(err))
+	}
 	rows, err := db.QueryContext(ctx, query)
 	if err != nil {
 		return fmt.Errorf("--query: %w", err)

@@ -78,8 +78,6 @@ func mendStore(u storeurl.URL, err error) error {
 	}
 	if shown := u.String(); strings.HasPrefix(shown, "redis") {
 		return fmt.Errorf("%w (see whether it answers with: redis-cli -u '%s' ping)", err, shown)
-	} else if strings.HasPrefix(shown, "postgres") {
-		return fmt.Errorf("%w (see whether it answers with: pg_isready -d '%s')", err, shown)
 	}
 	return err
 }

@@ -33,7 +33,6 @@ const (
 	UniqueViolation      = "23505"
 	CheckViolation       = "23514"
 	UndefinedTable       = "42P01"
-	undefinedDatabase    = "3D000"
 	ProtocolViolation    = "08P01"
 	DiskFull             = "53100"
 	OutOfMemory          = "53200" // also of locks
@@ -55,8 +54,8 @@ func Explain(what string, err error) error {
 		err = fmt.Errorf("%w: %w", ErrFull, err)
 	case UndefinedTable:
 		err = fmt.Errorf("%w: %w", ErrSchema, err)
-	case undefinedDatabase:
-		err = fmt.Errorf("%w; create the database first, with CREATE DATABASE or createdb", err)
+	default:
+		err = ExplainConnect(err)
 	}
 	extent := store.ExtentStore
 	if noPartition(err) {
