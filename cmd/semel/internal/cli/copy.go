@@ -150,7 +150,7 @@ func (c *copyCmd) open(ctx context.Context, e *env) (from, to storeurl.Handle, a
 	if urls[0].Secret() == urls[1].Secret() {
 		return nil, nil, "", wrong("--to", urls[1], "is the store of --from; give another one")
 	}
-	if from, err = program.OpenExisting(ctx, urls[0], e.log); err != nil {
+	if from, err = program.OpenExisting(ctx, urls[0].For(storeurl.Source), e.log); err != nil {
 		return nil, nil, "", err
 	}
 	if to, absent, err = openTarget(ctx, e, urls[1], c.DryRun); err != nil {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -75,7 +76,19 @@ func TestCopy_WrongOptions_ExitCode2(t *testing.T) {
 			t.Errorf("%v: %+v, want %q", args, r, want)
 		}
 	}
-	if r := command(t, "copy", "--from", "sqlite:"+filepath.Join(t.TempDir(), "no.db"), "--to", "memory:"); r.code != 1 || !strings.Contains(r.stderr, "no such file") {
-		t.Errorf("%+v", r)
+}
+
+// A source that a command made would be empty, and a copy of nothing succeeds.
+func TestCopy_NoSource_IsNotToBeMade(t *testing.T) {
+	t.Parallel()
+	empty := filepath.Join(t.TempDir(), "empty.db")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{filepath.Join(t.TempDir(), "no.db"), filepath.Join(t.TempDir(), "no", "no.db"), empty} {
+		r := command(t, "copy", "--from", "sqlite:"+path, "--to", "memory:")
+		if r.code != 1 || !strings.Contains(r.stderr, "give the store that the processes have used until now") || strings.Contains(r.stderr, "semel migrate") || strings.Contains(r.stderr, "mkdir") {
+			t.Errorf("%s: %+v", path, r)
+		}
 	}
 }

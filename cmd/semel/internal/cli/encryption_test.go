@@ -72,7 +72,7 @@ func TestProxy_EncryptionKeys_AnswersAreEncrypted(t *testing.T) {
 	wrong := write(t, "keys", keyLine("a")+"b secret-key-of-the-shop\n")
 	for _, verb := range [][]string{append([]string{"proxy"}, args[:len(args)-1]...), {"inspect", "get", "k", "--store", "sqlite:" + path, "--encryption-keys"}} {
 		r := command(t, append(verb, wrong)...)
-		if r.code != program.ExitUsage || !strings.Contains(r.stderr, "--encryption-keys: "+wrong+":2: ") || strings.Contains(r.stderr, "secret-key") {
+		if r.code != program.ExitUsage || !strings.Contains(r.stderr, `--encryption-keys: "`+wrong+`": line 2: `) || strings.Contains(r.stderr, "secret-key") {
 			t.Errorf("%s with a wrong file: %+v", verb[0], r)
 		}
 	}

@@ -43,6 +43,11 @@ func (c *storeFlag) with(ctx context.Context, log *slog.Logger, fn func(storeurl
 	if u, err = u.Encrypted(c.Keys, "--encryption-keys", false, log); err != nil {
 		return err
 	}
+	return with(ctx, u, fn)
+}
+
+// with runs fn with a store, which must exist.
+func with(ctx context.Context, u storeurl.URL, fn func(storeurl.Handle) error) (err error) {
 	h, err := u.OpenExisting(ctx)
 	if err != nil {
 		return err

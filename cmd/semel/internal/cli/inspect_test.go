@@ -243,10 +243,11 @@ func TestInspectResolve_IncompleteVerdict_UsageError(t *testing.T) {
 	t.Parallel()
 	base := []string{"inspect", "resolve", "k", "--fence", "1", "--reason", "r"}
 	for want, args := range map[string][]string{
-		"--status: ":                         {"--verdict", "happened"},
-		`--verdict: "failed": has no answer`: {"--verdict", "failed", "--status", "200"},
-		`--header: "Set-Cookie: a=b": write`: {"--verdict", "happened", "--status", "200", "--header", "Set-Cookie: a=b"},
-		`--header: "nonsense": write`:        {"--verdict", "happened", "--status", "200", "--header", "nonsense"},
+		`--verdict: "happened": needs the answer that duplicates get: --status 200 to 599 for a request over HTTP, --codec and --body-file for a call of semel.Do`: {"--verdict", "happened", "--body-file", "none"},
+		`--status: "99": must be from 200 to 599`:                                     {"--verdict", "happened", "--status", "99"},
+		`--verdict: "failed": has no answer`:                                          {"--verdict", "failed", "--status", "200"},
+		`--header: "Set-Cookie: a=b": write`:                                          {"--verdict", "happened", "--status", "200", "--header", "Set-Cookie: a=b"},
+		`--header: "nonsense": write`:                                                 {"--verdict", "happened", "--status", "200", "--header", "nonsense"},
 		`--body-file: "none": there is no such file; see what is there with: ls -l .`: {"--verdict", "happened", "--status", "200", "--body-file", "none"},
 		`--retention: "0s": must be from 1s to`:                                       {"--verdict", "failed", "--retention", "0s"},
 		`--codec: "json": is for a call`:                                              {"--verdict", "happened", "--status", "200", "--codec", "json"},

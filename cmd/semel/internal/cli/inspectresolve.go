@@ -148,6 +148,9 @@ func (c *inspectResolveCmd) verdict(e *env) (semel.Verdict, error) {
 	if c.Codec != "" {
 		return c.encoded(e)
 	}
+	if c.Status == 0 {
+		return semel.Verdict{}, wrong("--verdict", c.Verdict, "needs the answer that duplicates get: --status 200 to 599 for a request over HTTP, --codec and --body-file for a call of semel.Do")
+	}
 	if c.Status < 200 || c.Status > 599 {
 		return semel.Verdict{}, wrong("--status", c.Status, "must be from 200 to 599 for the verdict happened; for a call of semel.Do give --codec and --body-file")
 	}

@@ -34,8 +34,11 @@ type outboxFlags struct {
 
 // with runs fn with the outbox, which must exist.
 func (c *outboxFlags) with(ctx context.Context, fn func(storeurl.Outbox) error) error {
-	flag := storeFlag{Store: c.Store}
-	return flag.with(ctx, nil, func(h storeurl.Handle) (err error) {
+	u, err := storeurl.Parse(c.Store, "--store")
+	if err != nil {
+		return err
+	}
+	return with(ctx, u.For(storeurl.OutboxOwn), func(h storeurl.Handle) (err error) {
 		b, err := storeurl.OutboxOf(h, false)
 		if err != nil {
 			return err

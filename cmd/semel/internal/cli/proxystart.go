@@ -64,7 +64,7 @@ func (p *plan) openStore(ctx context.Context, log *slog.Logger, u storeurl.URL,
 
 // joinOld joins the store with the old one of a move. After an error it closes the store.
 func (p *plan) joinOld(ctx context.Context, log *slog.Logger, to storeurl.Handle) (storeurl.Handle, error) {
-	from, _, err := p.openStore(ctx, log, p.old, program.OpenExisting)
+	from, _, err := p.openStore(ctx, log, p.old.For(storeurl.Source), program.OpenExisting)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", p.config.Where("moved-from"), err), to.Close())
 	}

@@ -64,6 +64,9 @@ func open(ctx context.Context, u storeurl.URL, how func(context.Context) (storeu
 // mendStore adds to an error the command that helps against it.
 func mendStore(u storeurl.URL, err error) error {
 	if path, ok := u.File(); ok {
+		if errors.Is(err, store.ErrNoSchema) { // no folder nor right makes the store
+			return err
+		}
 		dir := filepath.Dir(path)
 		if _, serr := os.Stat(dir); errors.Is(serr, fs.ErrNotExist) {
 			return fmt.Errorf("%w (make the folder with: mkdir -p %s)", err, dir)

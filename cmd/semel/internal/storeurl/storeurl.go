@@ -37,6 +37,22 @@ type URL struct {
 
 	postgres *postgresStore
 	cipher   *encrypted.Cipher // nil: records are not encrypted
+	role     Role
+}
+
+// Role is what a command needs a store for. It decides what to do if there is none.
+type Role uint8
+
+// The roles. The zero Role is a store of records, of semel proxy or of a service.
+const (
+	Source    Role = iota + 1 // of a copy: a store that a command made would be empty
+	OutboxOwn                 // of an outbox: a service writes it
+)
+
+// For is the store in a role.
+func (u URL) For(r Role) URL {
+	u.role = r
+	return u
 }
 
 type kind uint8
@@ -198,7 +214,7 @@ type noFile struct{ u URL }
 
 // Error says what to do about it.
 func (e noFile) Error() string {
-	return "there is no such file; give the path that semel proxy was started with, or make it by semel migrate --store " + e.u.String()
+	return "there is no such file; " + e.u.ifAbsent()
 }
 
 // Unwrap finds the error that all stores share.
@@ -215,8 +231,23 @@ func (u URL) OpenForDryRun(ctx context.Context) (h Handle, absent bool, err erro
 	return h, absent, err
 }
 
+// ifAbsent is what to do if there is no store.
+func (u URL) ifAbsent() string {
+	user := "semel proxy, or your service, was started with"
+	switch u.role {
+	case Source:
+		return "give the store that the processes have used until now"
+	case OutboxOwn:
+		user = "your service writes the messages to"
+	}
+	return "give the store that " + user + ", or make it by semel migrate --store " + u.String()
+}
+
 // unfit adds to an error that the schema does not fit what to do about that.
 func (u URL) unfit(err error) error {
+	if errors.Is(err, store.ErrNoSchema) {
+		return fmt.Errorf("%w (%s)", err, u.ifAbsent())
+	}
 	if errors.Is(err, sqlitestore.ErrSchema) || errors.Is(err, pgstore.ErrSchema) {
 		return fmt.Errorf("%w (semel migrate --store %s makes a schema, or brings an older one up to date)", err, u)
 	}

@@ -51,7 +51,7 @@ func (o *publishOptions) run(ctx context.Context, log *slog.Logger, getenv func(
 
 // outbox opens the outbox of a store that is there.
 func (o *opened) outbox(ctx context.Context, u storeurl.URL, listen bool, log *slog.Logger) (publish.Outbox, error) {
-	st, err := program.OpenExisting(ctx, u, log)
+	st, err := program.OpenExisting(ctx, u.For(storeurl.OutboxOwn), log)
 	if err != nil {
 		return nil, err
 	}
