@@ -29,9 +29,10 @@ func Open(ctx context.Context, url string, o *Options) (*Store, error) {
 	return open(ctx, cfg, nil, o)
 }
 
-// ExplainConnect adds to an error of a connection with pgx what to do about it, as the errors
-// of Open have it, for a program that connects itself: the database or the role is not there,
-// the password is wrong, or no server listens. It returns any other error as it is.
+// ExplainConnect adds the next step to the error of a connection that a program has made
+// with pgx itself; errors of Open have it. There is one if the database or the role is not
+// there, if the password is wrong, and if no server listens. Any other error is returned as
+// it is, and nil for nil.
 func ExplainConnect(err error) error { return pgwire.ExplainConnect(err) }
 
 // New is [Open] for an application that has a pool. The transactions of [Atomic] use
