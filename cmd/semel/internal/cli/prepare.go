@@ -123,7 +123,7 @@ type doctorCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*doctorCmd) Help() string {
-	return `Opens an existing store, and looks for settings with which it can lose records, an outdated schema, and files with secrets that are not there or that other users can read. It reads no records, so that the number of records does not matter; semel inspect list reads them. The exit code is 1 if there is a problem. A note is no problem: it says what to know before a fail-over.
+	return `Opens an existing store, and looks for settings with which it can lose records, an outdated schema, files that other users can read, and files of --secret-files that are not there. It reads no records, so that the number of records does not matter; semel inspect list reads them. The exit code is 1 if there is a problem. A note is no problem: it says what to know before a fail-over.
 
 Examples:
 

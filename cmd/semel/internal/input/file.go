@@ -51,7 +51,7 @@ func CheckRead(path string) error {
 		return UnreadableFile(err)
 	}
 	defer func() { _ = f.Close() }() // nothing was written
-	if _, err = f.Read(make([]byte, 1)); err == io.EOF {
+	if _, err = f.Read(make([]byte, 1)); errors.Is(err, io.EOF) {
 		err = errors.New(path + ": is empty; copy the file of the processes that use it")
 	}
 	return UnreadableFile(err)

@@ -136,7 +136,7 @@ func Prose(text string) string {
 	return otherPage.ReplaceAllString(b.String(), "[docs/$1.md](../$1.md)")
 }
 
-var otherPage = regexp.MustCompile(`\bdocs/([a-z-]+)\.md`)
+var otherPage = regexp.MustCompile(`\bdocs/([a-z/-]+)\.md`)
 
 var heading = regexp.MustCompile(`^([A-Z][A-Z' -]+[A-Z])(?: \((.*)\))?$`)
 
