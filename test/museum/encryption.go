@@ -89,7 +89,7 @@ var encryptions = []Mutant{
 	{
 		Name: "encryption: the error of a key file shows the line", Rule: "encrypted",
 		Dir: encryption, Func: "(*KeyFile).read", Package: encryption, Run: "TestReadKeyFile_Unfit_ErrorNamesLineAndNoKey",
-		Old: `"encrypted: %s:%d: %s", f.path, n, fmt.Sprintf(why, args...)`, New: `"encrypted: %s:%d: %s: %s", f.path, n, fmt.Sprintf(why, args...), line`,
+		Old: `"encrypted: %q: line %d: %s", f.path, n, fmt.Sprintf(why, args...)`, New: `"encrypted: %q: line %d: %s: %s", f.path, n, fmt.Sprintf(why, args...), line`,
 	},
 	{
 		Name: "encryption: a transaction is in the clear", Rule: "encrypted",
