@@ -100,7 +100,7 @@ func (u Used) Add(list []semel.Secret, path, where string) error {
 	for _, s := range list {
 		if key, ok := u[s.ID]; ok && !bytes.Equal(key, s.Key) {
 			return &input.Error{Field: where, Value: path, Want: fmt.Sprintf("the id %q has another secret than this process has used under it; "+
-				"put the line of the old secret back, as the other processes have it. A new secret needs a new id, such as from: %s", s.ID, makeLine)}
+				"put the line of the old secret back, as the other processes have it, before this process starts again, because a start takes the file as it is. A new secret needs a new id, such as from: %s", s.ID, makeLine)}
 		}
 	}
 	for _, s := range list {

@@ -81,7 +81,7 @@ func TestUsed_IDWithAnotherSecret_NothingAdded(t *testing.T) {
 		t.Errorf("a file with another ID: %v", err)
 	}
 	err := add(semel.Secret{ID: "c", Key: two}, semel.Secret{ID: "a", Key: two})
-	if !input.Is(err) || !strings.Contains(err.Error(), `secret-file: "live": the id "a" has another secret`) || !strings.Contains(err.Error(), "put the line of the old secret back") || strings.Contains(err.Error(), string(two)) {
+	if !input.Is(err) || !strings.Contains(err.Error(), `secret-file: "live": the id "a" has another secret`) || !strings.Contains(err.Error(), "put the line of the old secret back, as the other processes have it, before this process starts again") || strings.Contains(err.Error(), string(two)) {
 		t.Errorf("the ID of a secret that left the file: %v", err)
 	}
 	if err := add(semel.Secret{ID: "c", Key: one}, semel.Secret{ID: "a", Key: one}); err != nil {
