@@ -196,6 +196,8 @@ func unreadable(s *store.Step, err error) string {
 	return err.Error()
 }
 
+func capitalized(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
 // nameSagaStep names the steps that package saga writes by itself.
 func nameSagaStep(s *store.Step, e *event) {
 	name, isUndo := strings.CutSuffix(s.Name, history.SagaUndo)
@@ -206,10 +208,10 @@ func nameSagaStep(s *store.Step, e *event) {
 		e.What, e.Detail, e.Failed = "The saga turned back: no step starts any more, and what was done is undone", "", true
 	case isUndo:
 		e.What = "Step " + name + " was undone"
-	case strings.Contains(s.Name, history.SagaBegun):
-		e.What, e.Detail, e.Result = "Step "+strings.Split(s.Name, history.SagaBegun)[0]+" began; it must not be repeated after doubt", "", nil
-	case strings.Contains(s.Name, history.SagaNone):
-		e.What, e.Detail, e.Result = "Step "+strings.Split(s.Name, history.SagaNone)[0]+" did not happen that time", "", nil
+	case strings.Contains(s.Name, history.SagaSkip):
+		e.What = capitalized(history.StepEvent(s.Name))
+	case history.StepEvent(s.Name) != "":
+		e.What, e.Detail, e.Result = capitalized(history.StepEvent(s.Name)), "", nil
 	}
 }
 

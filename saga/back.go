@@ -76,6 +76,9 @@ func (r *Run) skipped() error {
 	for _, name := range slices.Sorted(maps.Keys(r.recorded)) {
 		base, _, _ := strings.Cut(name, ":")
 		if base != "saga" && r.uses[base] == nil && !strings.HasSuffix(name, eventPart) { // an event may come and not be awaited
+			if r.skips[name] != nil {
+				return wrongSkip(name, errors.New("names a step that this run did not reach"))
+			}
 			return &effect.Stuck{Err: fmt.Errorf("step %q is recorded, but this run did not reach it: was the definition changed, or does it depend on more than its input and its steps?", name)}
 		}
 	}
@@ -106,7 +109,7 @@ func (r *Run) turnBack(ctx context.Context) error {
 // compensate runs one compensation, or finds it recorded.
 func (r *Run) compensate(ctx context.Context, u *use) error {
 	gaveUp := false
-	res, err := r.core.guard.Run(ctx, r.x.Step(u.name+undoPart), func(ctx context.Context, _ *semel.Execution) (o store.Outcome, err error) {
+	res, err := r.core.guard.Run(ctx, r.step(u.name+undoPart), func(ctx context.Context, _ *semel.Execution) (o store.Outcome, err error) {
 		defer func() {
 			if p := recover(); p != nil {
 				err = fmt.Errorf("it panicked: %v", p)

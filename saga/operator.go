@@ -36,6 +36,8 @@ type Intervention struct {
 	// Done names a step that counts as done, and Result is the result in JSON that it would
 	// have returned; null is the zero value. "charge:undo" is the compensation of "charge",
 	// which has no result. Empty: none.
+	// If a run finds that the name is no step, or cannot read the result, the saga is stuck
+	// at that, and the next Intervention takes the place of this one.
 	Done   string
 	Result []byte
 	// Back turns the saga back. A saga that has turned back already refuses it.
@@ -119,15 +121,18 @@ func proposalOf(r *store.Record, why string) store.Proposal {
 // is the record of the stuck saga, and recorded has its steps. The error says why the
 // intervention does not fit them.
 func decisionSteps(seen *store.Record, recorded []store.Step, i *Intervention) ([]store.Step, error) {
-	has := map[string]bool{}
+	byName, has := map[string]*store.Step{}, map[string]bool{}
 	count := 1
 	for n := range recorded {
-		has[recorded[n].Name] = true
+		byName[recorded[n].Name], has[recorded[n].Name] = &recorded[n], true
 		if strings.HasPrefix(recorded[n].Name, history.SagaOperator) {
 			count++
 		}
 	}
-	stuck := history.StuckOf(seen, recorded)
+	stuck, skips := history.StuckOf(seen, recorded), history.Skips(byName)
+	for name := range skips {
+		has[name] = name != stuck.Skip
+	}
 	if i.Back && has[backStep] {
 		return nil, backAlready(stuck)
 	}
@@ -142,6 +147,9 @@ func decisionSteps(seen *store.Record, recorded []store.Step, i *Intervention) (
 		return nil, err
 	}
 	steps := []store.Step{{Name: history.SagaOperator + strconv.Itoa(count), Outcome: store.Outcome{Body: text, Codec: "json"}}}
+	if stuck.Skip != "" {
+		steps = append(steps, store.Step{Name: strings.Replace(skips[stuck.Skip].Name, history.SagaSkip, history.SagaUnskip, 1)})
+	}
 	for _, name := range i.NotHappened {
 		n := 1
 		for has[fmt.Sprintf("%s%s%d", name, nonePart, n)] {
@@ -169,10 +177,10 @@ func decisionSteps(seen *store.Record, recorded []store.Step, i *Intervention) (
 			return nil, fmt.Errorf("%q is a compensation, which has no result; leave the result out", i.Done)
 		case isUndo:
 			o = store.Outcome{}
-		case !json.Valid(i.Result): // it could not be taken back
+		case !json.Valid(i.Result):
 			return nil, fmt.Errorf("step %q needs its result: the JSON that the step would have returned, or null", i.Done)
 		}
-		steps = append(steps, store.Step{Name: i.Done, Outcome: o})
+		steps = append(steps, store.Step{Name: fmt.Sprint(i.Done, history.SagaSkip, history.NextSkip(byName, i.Done)), Outcome: o})
 	}
 	if i.Back {
 		body, err := json.Marshal(&semel.Failure{Code: CodeOperator, Message: i.Why})
@@ -184,9 +192,9 @@ func decisionSteps(seen *store.Record, recorded []store.Step, i *Intervention) (
 	return steps, nil
 }
 
-// canSkip refuses to skip what the saga is not stuck at, such as a name with a typing error:
-// a step that the definition does not reach cannot be taken back. If the record does not say
-// where the saga is stuck, because its process died, any name is taken.
+// canSkip refuses to skip what the saga is not stuck at, such as a name with a typing error.
+// If the record does not say where the saga is stuck, because its process died, any name is
+// taken.
 func canSkip(s history.StuckSaga, step string, isUndo, back bool) error {
 	switch {
 	case isUndo && !s.Back && !back:

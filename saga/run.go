@@ -37,7 +37,8 @@ type Run struct {
 	driver executionMethods
 
 	mu       sync.Mutex
-	recorded map[string]*store.Step // when the run began
+	recorded map[string]*store.Step // when the run began; skipped ones by what is skipped
+	skips    map[string]*store.Step // of recorded: what operators have skipped
 	uses     map[string]*use        // by name
 	started  []*use                 // in the order of their start
 	back     *semel.Failure         // the saga has turned back, so that no step starts
@@ -80,7 +81,30 @@ func (r *Run) Tenant() string { return r.x.Tenant() }
 // load reads what is recorded of the saga.
 func (r *Run) load(ctx context.Context) (err error) {
 	r.recorded, err = r.driver.Steps(ctx)
-	return err
+	if err != nil {
+		return err
+	}
+	r.skips = history.Skips(r.recorded)
+	for name := range r.recorded {
+		if strings.Contains(name, history.SagaSkip) || strings.Contains(name, history.SagaUnskip) {
+			delete(r.recorded, name)
+		}
+	}
+	maps.Copy(r.recorded, r.skips)
+	return nil
+}
+
+// step is the call of a step. If an operator has skipped it, the call finds the skip.
+func (r *Run) step(name string) semel.Call {
+	if skip := r.skips[name]; skip != nil {
+		name = skip.Name
+	}
+	return r.x.Step(name)
+}
+
+// wrongSkip ends a run at a skip that an operator must correct.
+func wrongSkip(name string, why error) error {
+	return &effect.Stuck{Err: fmt.Errorf(history.SkipOf+"%q %w; the next decision takes its place", name, why)}
 }
 
 // run is the handler of a saga's call. The end of caller cancels steps, and not
@@ -129,8 +153,12 @@ func (s *Saga[In, Out]) call(ctx context.Context, r *Run, in In) (out Out, err e
 func (r *Run) check() error {
 	for _, name := range slices.Sorted(maps.Keys(r.recorded)) {
 		base, _, _ := strings.Cut(name, ":")
-		if base != "saga" && !r.rules.lists(base) {
-			return &effect.Stuck{Err: fmt.Errorf("step %q is recorded, but not in Steps of the definition: did a deploy drop or rename it, or an operator skip it under a wrong name?", name)}
+		switch {
+		case base == "saga" || r.rules.lists(base):
+		case r.skips[name] != nil:
+			return wrongSkip(name, errors.New("names no step of the definition"))
+		default:
+			return &effect.Stuck{Err: fmt.Errorf("step %q is recorded, but not in Steps of the definition: did a deploy drop or rename it?", name)}
 		}
 	}
 	return nil

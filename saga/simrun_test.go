@@ -127,7 +127,12 @@ func (w *simWorld) operate(id string) {
 	}
 	has := map[string]bool{}
 	for i := range steps {
-		has[steps[i].Name] = true
+		skipped, _, _ := strings.Cut(steps[i].Name, ":skip:")
+		has[steps[i].Name], has[skipped] = true, true
+	}
+	if _, wrong, ok := strings.Cut(f.Record.LastError, `an operator's skip of "`); ok {
+		wrong, _, _ = strings.Cut(wrong, `"`)
+		has[wrong] = false
 	}
 	i := saga.Intervention{Why: "the operator has asked"}
 	w.mu.Lock()
@@ -143,6 +148,10 @@ func (w *simWorld) operate(id string) {
 			i.NotHappened = append(i.NotHappened, s.name)
 		case i.Done == "":
 			i.Done, i.Result = s.name, []byte(`"did `+s.name+`"`)
+			if w.rng.IntN(4) == 0 {
+				i.Result = []byte("1") // of another type, so that the operator has to look again
+				w.faults["an operator gave a wrong result"]++
+			}
 		}
 	}
 	if name := stuckCompensation(f.Record.LastError); name != "" && w.rng.IntN(2) == 0 {

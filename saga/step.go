@@ -99,7 +99,7 @@ func StepIn[T any](ctx context.Context, r *Run, atomic semel.Runner, name string
 		atomic = r.core.guard
 	}
 	called := false
-	result, err := semel.Do(ctx, atomic, r.x.Step(name), func(ctx context.Context, _ *semel.Execution) (T, error) {
+	result, err := semel.Do(ctx, atomic, r.step(name), func(ctx context.Context, _ *semel.Execution) (T, error) {
 		called = true
 		v, err := do(ctx, At{x: r.x, step: name})
 		if effect.None(effect.Readable(err)) {
@@ -193,6 +193,9 @@ func (r *Run) finish(ctx context.Context, u *use, parked, called bool, err error
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		u.state = held
+		if r.skips[u.name] != nil {
+			return r.stick(wrongSkip(u.name, fmt.Errorf("has a result that the step cannot have: %w", err)))
+		}
 		return r.stick(fmt.Errorf("step %q: its result cannot be kept or read, or the step is invalid: %w", u.name, err))
 	case err == nil:
 		r.setState(u, done)

@@ -46,7 +46,7 @@ func Sleep(ctx context.Context, r *Run, name string, d time.Duration) error {
 
 // timeLeft is the time until d after the step was first made.
 func (r *Run) timeLeft(ctx context.Context, name string, d time.Duration) (time.Duration, error) {
-	res, err := r.core.guard.Run(ctx, r.x.Step(name), func(context.Context, *semel.Execution) (store.Outcome, error) {
+	res, err := r.core.guard.Run(ctx, r.step(name), func(context.Context, *semel.Execution) (store.Outcome, error) {
 		return store.Outcome{Body: strconv.AppendInt(nil, store.Micros(r.driver.Now().Add(d)), 10)}, nil
 	})
 	if err != nil {
@@ -56,7 +56,10 @@ func (r *Run) timeLeft(ctx context.Context, name string, d time.Duration) (time.
 	defer r.mu.Unlock()
 	r.progress = r.progress || !res.Replayed
 	micros, err := strconv.ParseInt(string(res.Body), 10, 64)
-	if err != nil {
+	switch {
+	case err != nil && r.skips[name] != nil:
+		return 0, r.stick(wrongSkip(name, errors.New("is of a sleep, which cannot be skipped")))
+	case err != nil:
 		return 0, r.stick(fmt.Errorf("step %q is recorded, but not by a sleep: did a deploy change what it is?", name))
 	}
 	return store.Time(micros).Sub(r.driver.Now()), nil
@@ -110,7 +113,7 @@ func Await[T any](ctx context.Context, r *Run, name string, within time.Duration
 
 // await returns a recorded event, or records that it did not come.
 func await[T any](ctx context.Context, r *Run, step string, missing *semel.Failure) (v T, err error) {
-	res, err := r.core.guard.Run(ctx, r.x.Step(step), func(context.Context, *semel.Execution) (store.Outcome, error) {
+	res, err := r.core.guard.Run(ctx, r.step(step), func(context.Context, *semel.Execution) (store.Outcome, error) {
 		return store.Outcome{}, missing
 	})
 	if err == nil {
@@ -121,6 +124,9 @@ func await[T any](ctx context.Context, r *Run, step string, missing *semel.Failu
 	if _, failed := errors.AsType[*semel.Failure](err); err != nil && !failed && res.Replayed {
 		r.mu.Lock()
 		defer r.mu.Unlock()
+		if r.skips[step] != nil {
+			return v, r.stick(wrongSkip(step, fmt.Errorf("has a result that the event cannot have: %w", err)))
+		}
 		return v, r.stick(fmt.Errorf("the event of step %q cannot be read: %w", step, err))
 	}
 	return v, err

@@ -19,10 +19,57 @@ const (
 	SagaUndo     = ":undo"          // the compensation of the step before it
 	SagaBegun    = ":begun:"        // a Parked step begins; a number follows
 	SagaNone     = ":none:"         // that beginning had no effect
+	SagaSkip     = ":skip:"         // an operator says that the step is done; a number follows
+	SagaUnskip   = ":unskip:"       // that skip does not count any more
 )
 
 // CompensationOf begins the error of a compensation. The name of its step follows, quoted.
 const CompensationOf = "the compensation of step "
+
+// SkipOf begins the error of a saga that is stuck at an operator's skip. The name of the step
+// or compensation follows, quoted.
+const SkipOf = "an operator's skip of "
+
+// StepEvent says in words what a step means that package saga records besides those of a
+// definition: "step charge began". Empty: the step is the definition's, or a compensation.
+func StepEvent(name string) string {
+	for part, words := range map[string]string{
+		SagaBegun:  "step %s began; it must not be repeated after doubt",
+		SagaNone:   "step %s did not happen that time",
+		SagaSkip:   "an operator skipped %s",
+		SagaUnskip: "the skip of %s does not count any more",
+	} {
+		if step, _, ok := strings.Cut(name, part); ok {
+			return fmt.Sprintf(words, step)
+		}
+	}
+	return ""
+}
+
+// Skips finds the skips that count, and returns the recorded step of each by the name of what
+// is skipped: the last one, unless it does not count any more. recorded has all steps by name.
+func Skips(recorded map[string]*store.Step) map[string]*store.Step {
+	skips := map[string]*store.Step{}
+	for at := range recorded {
+		name, _, ok := strings.Cut(at, SagaSkip)
+		if ok && skips[name] == nil {
+			n := NextSkip(recorded, name) - 1
+			if recorded[fmt.Sprint(name, SagaUnskip, n)] == nil {
+				skips[name] = recorded[fmt.Sprint(name, SagaSkip, n)]
+			}
+		}
+	}
+	return skips
+}
+
+// NextSkip is the number of the next skip of a step or compensation; the first is 1.
+func NextSkip(recorded map[string]*store.Step, name string) int {
+	n := 1
+	for recorded[fmt.Sprint(name, SagaSkip, n)] != nil {
+		n++
+	}
+	return n
+}
 
 // sagaHolder begins the Holder of an operator who decides about a saga.
 const sagaHolder = "operator: "
@@ -97,19 +144,31 @@ type StuckSaga struct {
 	// Steps are the steps that have not ended, as far as the record names them: those in
 	// doubt, and those in the last error.
 	Steps []string
+	// Skip is what an operator has skipped by a name that is none, or with a result that
+	// cannot be read. The next decision takes the place of that skip.
+	Skip string
 }
 
 var (
 	quotedStep   = regexp.MustCompile(`step ("(?:[^"\\]|\\.)*")( is not in Steps)?`)
 	compensation = regexp.MustCompile(CompensationOf + `("(?:[^"\\]|\\.)*")`)
+	skipped      = regexp.MustCompile(SkipOf + `("(?:[^"\\]|\\.)*")`)
 )
 
 // StuckOf looks at the record and the steps of a stuck saga.
 func StuckOf(r *store.Record, steps []store.Step) StuckSaga {
 	var s StuckSaga
-	has := map[string]bool{}
+	has, recorded := map[string]bool{}, map[string]*store.Step{}
 	for i := range steps {
-		has[steps[i].Name] = true
+		has[steps[i].Name], recorded[steps[i].Name] = true, &steps[i]
+	}
+	for name := range Skips(recorded) {
+		has[name] = true
+	}
+	if m := skipped.FindStringSubmatch(r.LastError); m != nil {
+		if name, err := strconv.Unquote(m[1]); err == nil && has[name] {
+			s.Skip, has[name] = name, false
+		}
 	}
 	s.Back = has[SagaBack]
 	for i := range steps {

@@ -16,13 +16,16 @@ func TestStuckOf_EachState_OffersStepInQuestion(t *testing.T) {
 		lastError string
 		steps     []string
 	}{
-		"{false []  []}":                       {"MaxAttempts (3) is used up; the last attempt: no", []string{"saga:input", "hold"}},
-		"{false []  [charge]}":                 {`MaxAttempts (3) is used up; the last attempt: step "charge" did not end: step "charg" is not in Steps of the definition`, []string{"hold"}},
-		"{false []  [a b]}":                    {`MaxAttempts (1) is used up; the last attempt: step "a" and step "b" did not end: no`, nil},
-		"{false [charge ship]  [charge ship]}": {"", []string{"hold:begun:1", "hold", "charge:begun:1", "charge:none:1", "charge:begun:2", "ship:begun:1"}},
-		"{true [] charge []}":                  {undo, []string{"charge", "saga:back"}},
-		"{true []  []}":                        {undo, []string{"charge", "saga:back", "charge:undo"}}, // by an operator
-		"{true [charge]  [charge]}":            {"", []string{"charge:begun:1", "saga:back"}},
+		"{false []  [] }":                       {"MaxAttempts (3) is used up; the last attempt: no", []string{"saga:input", "hold"}},
+		"{false []  [charge] }":                 {`MaxAttempts (3) is used up; the last attempt: step "charge" did not end: step "charg" is not in Steps of the definition`, []string{"hold"}},
+		"{false []  [a b] }":                    {`MaxAttempts (1) is used up; the last attempt: step "a" and step "b" did not end: no`, nil},
+		"{false [charge ship]  [charge ship] }": {"", []string{"hold:begun:1", "hold", "charge:begun:1", "charge:none:1", "charge:begun:2", "ship:begun:1"}},
+		"{true [] charge [] }":                  {undo, []string{"charge", "saga:back"}},
+		"{true []  [] }":                        {undo, []string{"charge", "saga:back", "charge:undo:skip:1"}}, // by an operator
+		"{true [charge]  [charge] }":            {"", []string{"charge:begun:1", "saga:back"}},
+		"{false [charge]  [charge] charge}":     {history.SkipOf + `"charge" has a result …`, []string{"charge:begun:1", "charge:skip:1", "charge:unskip:1", "charge:skip:2"}},
+		"{false []  [] chrge}":                  {history.SkipOf + `"chrge" names no step …`, []string{"charge:begun:1", "charge:skip:1", "chrge:skip:1"}},
+		"{false [charge]  [charge] }":           {"", []string{"charge:begun:1", "charge:skip:1", "charge:unskip:1"}},
 	} {
 		var steps []store.Step
 		for _, name := range c.steps {

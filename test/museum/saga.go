@@ -5,7 +5,7 @@ var sagas = []Mutant{
 	{
 		Name: "a recorded step that the definition does not list is ignored", Rule: "saga 1",
 		Dir: flow, Func: "(*Run).check", Package: flow, Run: "TestRule1_RecordedStepIsNotListed_ParksAndNamesIt",
-		Old: `base != "saga" && !r.rules.lists(base)`, New: `base == "saga" && !r.rules.lists(base) && r.stuck != nil`,
+		Old: `base == "saga" || r.rules.lists(base)`, New: `base != "" || r.rules.lists(base)`,
 	},
 	{
 		Name: "a recorded step that is not reached is skipped", Rule: "saga 1",
@@ -184,6 +184,16 @@ var sagas = []Mutant{
 		Name: "saga: an operator skips a compensation at which it is not stuck", Rule: "saga 5",
 		Dir: "saga", Func: "canSkip", Package: "saga", Run: "TestIntervene_BackTwice_IsRefusedWithNextStep",
 		Old: `isUndo && s.Undo != "" && step != s.Undo`, New: `isUndo && s.Undo == step && !s.Back`,
+	},
+	{
+		Name: "saga: a skip by a wrong name or with a wrong result stays for ever", Rule: "saga 5",
+		Dir: "saga", Func: "decisionSteps", Package: "saga", Run: "TestIntervene_WrongSkip",
+		Old: `stuck.Skip != ""`, New: `stuck.Skip == "\x00"`,
+	},
+	{
+		Name: "saga: a step whose skip does not count is not in doubt", Rule: "saga 5",
+		Dir: "internal/history", Func: "StuckOf", Package: "saga", Run: "TestIntervene_WrongSkipOfParkedStep",
+		Old: "s.Skip, has[name] = name, false", New: "s.Skip = name",
 	},
 	{
 		Name: "saga: an operator skips a step without its result", Rule: "saga 5",

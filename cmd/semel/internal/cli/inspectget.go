@@ -267,16 +267,22 @@ func (v *view) addSteps(steps []store.Step, showBody bool) {
 
 // String is the step in one line.
 func (s *stepView) String() string {
-	what, when := "done", s.Recorded.Format(time.RFC3339Nano)
+	what := "done"
 	if s.Failed {
 		what = "failed for good"
 	}
-	if s.Attempt > 0 { // an operator's decision belongs to none
-		when += fmt.Sprintf(" in attempt %d", s.Attempt)
-	}
-	text := fmt.Sprintf("%s at %s, %s", what, when, s.Result.String())
+	text := fmt.Sprintf("%s %s, %s", what, s.when(), s.Result.String())
 	if s.Result.Body != "" {
 		text += ": " + s.Result.Body
+	}
+	return text
+}
+
+// when is the time and the attempt.
+func (s *stepView) when() string {
+	text := "at " + s.Recorded.Format(time.RFC3339Nano)
+	if s.Attempt > 0 { // an operator's decision belongs to none
+		text += fmt.Sprintf(" in attempt %d", s.Attempt)
 	}
 	return text
 }

@@ -184,6 +184,14 @@ func (v *view) print(w io.Writer) error {
 			line("decision", d)
 			continue
 		}
+		if event := history.StepEvent(v.Steps[i].Name); event != "" && strings.HasSuffix(v.Operation, lapsed.SagaSuffix) {
+			text := v.Steps[i].when()
+			if strings.Contains(v.Steps[i].Name, history.SagaSkip) { // only a skip has a result
+				text = strings.TrimPrefix(v.Steps[i].String(), "done ")
+			}
+			line(clean(event), text)
+			continue
+		}
 		line("step "+clean(v.Steps[i].Name), &v.Steps[i])
 	}
 	for i, text := range v.next {

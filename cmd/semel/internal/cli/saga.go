@@ -71,6 +71,12 @@ func (c *sagaShowCmd) Run(ctx context.Context, e *env) error {
 // sagaNextStep offers the decisions that make sense about a stuck saga. which is its name
 // and id, and flags are those of every decision.
 func sagaNextStep(which, flags string, s history.StuckSaga) []string {
+	if wrong := s.Skip; wrong != "" {
+		s.Skip = ""
+		lines := sagaNextStep(which, flags, s)
+		lines[0] = "the skip of " + wrong + " does not count, and the next decision takes its place: " + lines[0]
+		return lines
+	}
 	retry, skip, back := "semel saga retry"+which+flags, "semel saga skip"+which+" ", "semel saga back"+which+flags
 	if len(s.InDoubt) > 0 {
 		start := "find out whether "
@@ -100,7 +106,7 @@ func sagaNextStep(which, flags string, s history.StuckSaga) []string {
 		lines = append(lines, skip+shellWord(name)+" --result JSON"+flags)
 	}
 	if len(s.Steps) == 0 {
-		lines[0] = "mend the cause, then one of (semel saga skip --help says how to skip a step that was done by hand):"
+		lines = append(lines, skip+"STEP --result JSON"+flags)
 	}
 	return append(lines, back)
 }
@@ -256,7 +262,7 @@ type sagaSkipCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*sagaSkipCmd) Help() string {
-	return `The step counts as done, with the given result, and does not run. The saga goes on after it. Later steps and the compensation of the step get the result, and a skipped step cannot be taken back: so --result is required, and null is the zero value of the step's type. A compensation (STEP:undo) has no result, and --result is refused for it.
+	return `The step counts as done, with the given result, and does not run. The saga goes on after it. Later steps and the compensation of the step get the result, so --result is required; null is the zero value of the step's type. If the name is no step, or the result does not fit the step, the saga is stuck at that, and the next decision takes its place; otherwise a skip cannot be taken back. A compensation (STEP:undo) has no result, and --result is refused for it.
 
 Examples:
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/cmd/semel/internal/program"
+	"github.com/semel-go/semel/internal/history"
 	"github.com/semel-go/semel/saga"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/encrypted"
@@ -74,8 +75,8 @@ func TestSagaShow_Decided_HasDecisionsInOrderWithSteps(t *testing.T) {
 	text := command(t, show...).stdout
 	rest := text
 	for _, want := range []string{
-		"step charge:begun:1:", "stuck:", "since " + before.Record.Updated.Format(time.RFC3339Nano) + " in attempt 1: step \"charge\" may have happened: ", "connection reset",
-		"decision:", "at 2", "Z: retry; charge did not happen; ", "(sudo: eve): ticket 17", "step charge:none:1:", "step charge:",
+		"step charge began; it must not be repeated after doubt:", "stuck:", "since " + before.Record.Updated.Format(time.RFC3339Nano) + " in attempt 1: step \"charge\" may have happened: ", "connection reset",
+		"decision:", "at 2", "Z: retry; charge did not happen; ", "(sudo: eve): ticket 17", "step charge did not happen that time:", "step charge:",
 	} {
 		_, after, ok := strings.Cut(rest, want)
 		if !ok {
@@ -254,5 +255,20 @@ func TestSagaList_NoName_ListsAllDefinitions(t *testing.T) {
 	}
 	if r := command(t, "saga", "list", "nobody", "--store", url); !strings.Contains(r.stderr, "semel saga list without a name") {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A skip by a wrong name, or with a result that cannot be read, is named, and each decision
+// takes its place.
+func TestSagaNextStep_WrongSkip_NamedWithTheDecisions(t *testing.T) {
+	for want, s := range map[string]history.StuckSaga{
+		"semel saga skip order o1 STEP --result JSON --fence 7":   {Skip: "chrge"},
+		"semel saga skip order o1 charge --result JSON --fence 7": {Skip: "charge", Steps: []string{"charge"}},
+		"semel saga skip order o1 STEP:undo --fence 7":            {Skip: "chrge:undo", Back: true},
+	} {
+		got := sagaNextStep(" order o1", " --fence 7", s)
+		if !strings.HasPrefix(got[0], "the skip of "+s.Skip+" does not count, and the next decision takes its place: ") || !slices.Contains(got, want) {
+			t.Errorf("%+v: got %q, want %q among them", s, got, want)
+		}
 	}
 }
