@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -225,4 +226,27 @@ func storeName(text string) string {
 		return "" // it is not used: the store was opened by this URL
 	}
 	return u.String()
+}
+
+// flags are the flags that name the store again.
+func (c *storeFlag) flags() string {
+	var s string
+	if c.Store != "sqlite:semel.db" {
+		s += " --store " + shellWord(storeName(c.Store))
+	}
+	if c.Keys != "" {
+		s += " --encryption-keys " + shellWord(c.Keys)
+	}
+	return s
+}
+
+// shellWord is s as one word of a shell.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=,", r)
+	}
+	if s != "" && s[0] != '-' && strings.TrimFunc(s, plain) == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

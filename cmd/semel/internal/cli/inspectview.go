@@ -266,7 +266,12 @@ func (c *storeFlag) nextStep(r *store.Record, steps []store.Step) []string {
 	}
 	flags := fmt.Sprintf(" --tenant %s%s --fence %d --reason TEXT", shellWord(r.Key.Tenant), c.flags(), r.Fence)
 	if name, ok := strings.CutSuffix(r.Key.Operation, lapsed.SagaSuffix); ok && lapsed.IsSaga(r.Key) {
-		return sagaNextStep(" "+shellWord(name)+" "+shellWord(r.Key.Value), flags, history.StuckOf(r, steps))
+		stuck := history.StuckOf(r, steps)
+		next := sagaNextStep(" "+shellWord(name)+" "+shellWord(r.Key.Value), flags, stuck)
+		if stuck.Skip != "" {
+			next[0] = "the skip of " + stuck.Skip + " does not count, and the next decision takes its place: " + next[0]
+		}
+		return next
 	}
 	start := fmt.Sprintf("semel inspect resolve %s --operation %s%s --verdict ", shellWord(r.Key.Value), shellWord(r.Key.Operation), flags)
 	answer := "--codec json --body-file result.json"
@@ -277,27 +282,4 @@ func (c *storeFlag) nextStep(r *store.Record, steps []store.Step) []string {
 		"find out in the other system whether it took effect, then one of:",
 		start + "happened " + answer, start + "did-not-happen", start + "failed",
 	}
-}
-
-// flags are the flags that name the store again.
-func (c *storeFlag) flags() string {
-	var s string
-	if c.Store != "sqlite:semel.db" {
-		s += " --store " + shellWord(storeName(c.Store))
-	}
-	if c.Keys != "" {
-		s += " --encryption-keys " + shellWord(c.Keys)
-	}
-	return s
-}
-
-// shellWord is s as one word of a shell.
-func shellWord(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=,", r)
-	}
-	if s != "" && s[0] != '-' && strings.TrimFunc(s, plain) == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -71,12 +71,6 @@ func (c *sagaShowCmd) Run(ctx context.Context, e *env) error {
 // sagaNextStep offers the decisions that make sense about a stuck saga. which is its name
 // and id, and flags are those of every decision.
 func sagaNextStep(which, flags string, s history.StuckSaga) []string {
-	if wrong := s.Skip; wrong != "" {
-		s.Skip = ""
-		lines := sagaNextStep(which, flags, s)
-		lines[0] = "the skip of " + wrong + " does not count, and the next decision takes its place: " + lines[0]
-		return lines
-	}
 	retry, skip, back := "semel saga retry"+which+flags, "semel saga skip"+which+" ", "semel saga back"+which+flags
 	if len(s.InDoubt) > 0 {
 		start := "find out whether "

@@ -260,15 +260,23 @@ func TestSagaList_NoName_ListsAllDefinitions(t *testing.T) {
 
 // A skip by a wrong name, or with a result that cannot be read, is named, and each decision
 // takes its place.
-func TestSagaNextStep_WrongSkip_NamedWithTheDecisions(t *testing.T) {
-	for want, s := range map[string]history.StuckSaga{
-		"semel saga skip order o1 STEP --result JSON --fence 7":   {Skip: "chrge"},
-		"semel saga skip order o1 charge --result JSON --fence 7": {Skip: "charge", Steps: []string{"charge"}},
-		"semel saga skip order o1 STEP:undo --fence 7":            {Skip: "chrge:undo", Back: true},
+func TestNextStep_WrongSkip_NamedWithTheDecisions(t *testing.T) {
+	for skipped, want := range map[string]string{
+		"chrge":      "semel saga skip order o1 STEP --result JSON --tenant ann",
+		"charge":     "semel saga skip order o1 charge --result JSON --tenant ann",
+		"chrge:undo": "semel saga skip order o1 STEP:undo --tenant ann",
 	} {
-		got := sagaNextStep(" order o1", " --fence 7", s)
-		if !strings.HasPrefix(got[0], "the skip of "+s.Skip+" does not count, and the next decision takes its place: ") || !slices.Contains(got, want) {
-			t.Errorf("%+v: got %q, want %q among them", s, got, want)
+		r := &store.Record{Key: saga.Key("order", "ann", "o1"), State: store.Unknown, LastError: fmt.Sprintf(history.SkipOf+"%q does not fit", skipped)}
+		steps := []store.Step{{Name: "charge:begun:1"}, {Name: skipped + ":skip:1"}}
+		if skipped != "charge" {
+			steps[0].Name = "saga:input"
+		}
+		if strings.HasSuffix(skipped, ":undo") {
+			steps = append(steps, store.Step{Name: history.SagaBack})
+		}
+		got := strings.Join((&storeFlag{Store: "sqlite:semel.db"}).nextStep(r, steps), "\n")
+		if !strings.HasPrefix(got, "the skip of "+skipped+" does not count, and the next decision takes its place: ") || !strings.Contains(got, want) {
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }
