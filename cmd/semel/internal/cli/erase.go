@@ -139,6 +139,9 @@ func (c *eraseCmd) Run(ctx context.Context, e *env) error {
 	if err := c.check(&u); err != nil {
 		return err
 	}
+	if err := e.checkTrail(); err != nil {
+		return err
+	}
 	keys, main, err := c.names(store.Key{Operation: string(c.Operation), Tenant: string(c.Tenant), Value: string(c.Key)})
 	if err != nil {
 		return err

@@ -188,13 +188,27 @@ func isTerminal(w io.Writer) bool {
 // openTrail opens the audit trail; nil without --audit.
 func (e *env) openTrail() (*audit.Trail, error) {
 	trail, err := audit.Open(e.audit)
+	return trail, e.trailError(err)
+}
+
+// checkTrail refuses an audit trail whose folder does not exist. It writes nothing.
+func (e *env) checkTrail() error {
+	if e.audit == "" {
+		return nil
+	}
+	_, err := os.Stat(filepath.Dir(e.audit) + string(filepath.Separator))
+	return e.trailError(err)
+}
+
+// trailError says why an act is refused whose audit trail cannot be opened.
+func (e *env) trailError(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %w", errRefused, wrong("--audit", e.audit, "its folder does not exist; make it with: mkdir -p "+shellWord(filepath.Dir(e.audit))))
+		return fmt.Errorf("%w: %w", errRefused, wrong("--audit", e.audit, "its folder does not exist; make it with: mkdir -p "+shellWord(filepath.Dir(e.audit))))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errRefused, wrong("--audit", e.audit, "cannot be written: "+err.Error()))
+		return fmt.Errorf("%w: %w", errRefused, wrong("--audit", e.audit, "cannot be written: "+err.Error()))
 	}
-	return trail, nil
+	return nil
 }
 
 // actOn is an act about the record of a key.
