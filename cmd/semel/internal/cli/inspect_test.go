@@ -225,17 +225,34 @@ func TestInspectResolve_OldFence_ChangesNothing(t *testing.T) {
 	}
 	now := fenceOf(t, st, "parked")
 	r := command(t, "inspect", "resolve", "parked", "--tenant", "ann", "--store", url, "--fence", old, "--reason", "r", "--verdict", "did-not-happen")
-	if r.code != program.ExitFailed || !strings.Contains(r.stderr, "its fence is now "+now) || old == now || !strings.Contains(r.stderr, `"result":"not done"`) {
+	next := "its fence is now " + now + "; look at it again before you use that: semel inspect get parked --operation http --tenant ann --store " + url + "\n"
+	if r.code != program.ExitFailed || !strings.Contains(r.stderr, next) || old == now || !strings.Contains(r.stderr, `"result":"not done"`) {
 		t.Errorf("%+v", r)
+	}
+	if logged, _, _ := strings.Cut(r.stderr, "\n"); strings.Contains(logged, "parked") {
+		t.Errorf("the log names the key: %s", logged)
 	}
 	f, err := st.Get(t.Context(), store.Key{Operation: "http", Tenant: "ann", Value: "parked"})
 	if err != nil || f.Record.State != store.Unknown {
 		t.Errorf("the record is %v, %v", f.Record.State, err)
 	}
-	done := fenceOf(t, st, "done")
-	r = command(t, "inspect", "resolve", "done", "--tenant", "ann", "--store", url, "--fence", done, "--reason", "r", "--verdict", "did-not-happen")
-	if r.code != program.ExitFailed || !strings.Contains(r.stderr, "the record is completed, and only a parked") {
-		t.Errorf("a completed one: %+v", r)
+}
+
+// A record that is not in doubt is refused with the next step for its state.
+func TestInspectResolve_NotParked_NamesNextStep(t *testing.T) {
+	t.Parallel()
+	url, st := seed(t)
+	for key, want := range map[string]string{
+		"done":     "the record is completed, and only a parked (unknown) one can be resolved; its fence is FENCE; nothing is to be done. To look at it: semel inspect get done --operation http --tenant ann --store URL\n",
+		"failed":   "the record is failed, and only a parked (unknown) one can be resolved; its fence is FENCE; to let it run again: semel inspect reopen failed --operation http --tenant ann --store URL --fence FENCE --reason TEXT\n",
+		"released": "the record is released, and only a parked (unknown) one can be resolved; its fence is FENCE; look at it: semel inspect get released --operation http --tenant ann --store URL\n",
+	} {
+		fence := fenceOf(t, st, key)
+		want = strings.NewReplacer("FENCE", fence, "URL", url).Replace(want)
+		r := command(t, "inspect", "resolve", key, "--tenant", "ann", "--store", url, "--fence", fence, "--reason", "r", "--verdict", "did-not-happen")
+		if r.code != program.ExitFailed || !strings.Contains(r.stderr, want) {
+			t.Errorf("%+v; want %s", r, want)
+		}
 	}
 }
 
@@ -251,7 +268,7 @@ func TestInspectResolve_IncompleteVerdict_UsageError(t *testing.T) {
 		`--body-file: "none": there is no such file; see what is there with: ls -l .`: {"--verdict", "happened", "--status", "200", "--body-file", "none"},
 		`--retention: "0s": must be from 1s to`:                                       {"--verdict", "failed", "--retention", "0s"},
 		`--codec: "json": is for a call`:                                              {"--verdict", "happened", "--status", "200", "--codec", "json"},
-		`--body-file: is not JSON`:                                                    {"--verdict", "happened", "--codec", "json"},
+		`--body-file: is missing; it names the file with the result`:                  {"--verdict", "happened", "--codec", "json"},
 		`--reason: must not be empty`:                                                 {"--verdict", "failed", "--reason", " "},
 	} {
 		if r := command(t, append(base, args...)...); r.code != program.ExitUsage || !strings.Contains(r.stderr, want) {

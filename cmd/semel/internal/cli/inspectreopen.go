@@ -62,9 +62,9 @@ func (c *inspectReopenCmd) reopen(ctx context.Context, e *env, h storeurl.Handle
 	case err != nil:
 		return err
 	case f.Record.State != store.Failed:
-		return fmt.Errorf("%w: the record is %v, and only a failed one can be reopened; its fence is %d", errRefused, f.Record.State, f.Record.Fence)
+		return &decisionError{fmt.Sprintf("the record is %v, and only a failed one can be reopened; its fence is %d", f.Record.State, f.Record.Fence), "look at it: " + c.getCommand(k)}
 	case f.Record.Fence != c.Fence:
-		return fmt.Errorf("%w: the record has changed since it was seen; its fence is now %d. Look at it again (semel inspect get) before you use that", errRefused, f.Record.Fence)
+		return &decisionError{fmt.Sprintf("the record has changed since it was seen; its fence is now %d", f.Record.Fence), "look at it again before you use that: " + c.getCommand(k)}
 	}
 	g, err := semel.New(h, &semel.Options{Retention: time.Duration(c.Retention), Holder: history.ReopenedBy + operator(e) + ": " + short(c.Reason)})
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *inspectReopenCmd) reopen(ctx context.Context, e *env, h storeurl.Handle
 	}
 	err = g.Reopen(ctx, f.Record, operator(e)+": "+c.Reason)
 	if errors.Is(err, store.ErrChanged) {
-		return fmt.Errorf("%w: the record has changed since it was seen. Look at it again (semel inspect get)", errRefused)
+		return &decisionError{"the record has changed since it was seen", "look at it again: " + c.getCommand(k)}
 	}
 	return err
 }

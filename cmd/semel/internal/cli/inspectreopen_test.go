@@ -46,11 +46,11 @@ func TestInspectReopen_OtherRecord_IsRefused(t *testing.T) {
 	for _, key := range []string{"done", "parked", "released"} {
 		fence := fenceOf(t, st, key)
 		r := commandIn(t, nil, "", "inspect", "reopen", key, "--tenant", "ann", "--store", url, "--fence", fence, "--reason", "r")
-		if r.code != program.ExitFailed || !strings.Contains(r.stderr, "only a failed one") || fenceOf(t, st, key) != fence {
+		if r.code != program.ExitFailed || !strings.Contains(r.stderr, "only a failed one can be reopened; its fence is "+fence+"; look at it: semel inspect get "+key+" --operation http --tenant ann --store "+url) || fenceOf(t, st, key) != fence {
 			t.Errorf("%s: %+v", key, r)
 		}
 	}
-	if r := commandIn(t, nil, "", "inspect", "reopen", "failed", "--tenant", "ann", "--store", url, "--fence", "1", "--reason", "r"); r.code != program.ExitFailed || !strings.Contains(r.stderr, "its fence is now") {
+	if r := commandIn(t, nil, "", "inspect", "reopen", "failed", "--tenant", "ann", "--store", url, "--fence", "1", "--reason", "r"); r.code != program.ExitFailed || !strings.Contains(r.stderr, "its fence is now "+fenceOf(t, st, "failed")+"; look at it again before you use that: semel inspect get failed --operation http --tenant ann --store "+url) {
 		t.Errorf("another fence: %+v", r)
 	}
 	if r := commandIn(t, nil, "", "inspect", "reopen", "failed", "--tenant", "ann", "--store", url, "--fence", "1", "--reason", " "); r.code == program.ExitOK || !strings.Contains(r.stderr, "--reason") {

@@ -122,10 +122,29 @@ func (c *inspectResolveCmd) changed(f *store.Found) error {
 		}
 		return fmt.Errorf("%w: the record is processing, and only a parked (unknown) one can be resolved; its fence is %d. Next step: %s", errRefused, r.Fence, strings.Join(next, " "))
 	}
-	if r.State != store.Unknown {
-		return fmt.Errorf("%w: the record is %v, and only a parked (unknown) one can be resolved; its fence is %d", errRefused, r.State, r.Fence)
+	if r.State == store.Unknown {
+		return &decisionError{fmt.Sprintf("the record has changed since it was seen; its fence is now %d", r.Fence), "look at it again before you use that: " + c.getCommand(r.Key)}
 	}
-	return fmt.Errorf("%w: the record has changed since it was seen; its fence is now %d. Look at it again (semel inspect get) before you use that", errRefused, r.Fence)
+	why, next := fmt.Sprintf("the record is %v, and only a parked (unknown) one can be resolved; its fence is %d", r.State, r.Fence), "look at it: "+c.getCommand(r.Key)
+	switch r.State {
+	case store.Completed:
+		next = "nothing is to be done. To look at it: " + c.getCommand(r.Key)
+	case store.Failed:
+		next = fmt.Sprintf("to let it run again: semel inspect reopen %s --fence %d --reason TEXT", c.recordArgs(r.Key), r.Fence)
+	}
+	return &decisionError{why, next}
+}
+
+// getCommand is the command that shows a record.
+func (c *storeFlag) getCommand(k store.Key) string { return "semel inspect get " + c.recordArgs(k) }
+
+// recordArgs are the arguments that name a record and its store.
+func (c *storeFlag) recordArgs(k store.Key) string {
+	s := shellWord(k.Value) + " --operation " + shellWord(k.Operation)
+	if k.Tenant != "" {
+		s += " --tenant " + shellWord(k.Tenant)
+	}
+	return s + c.flags()
 }
 
 // verdict makes the verdict from the flags.
@@ -172,6 +191,9 @@ func (c *inspectResolveCmd) verdict(e *env) (semel.Verdict, error) {
 func (c *inspectResolveCmd) encoded(e *env) (semel.Verdict, error) {
 	if c.Status != 0 || len(c.Header) > 0 {
 		return semel.Verdict{}, wrong("--codec", c.Codec, "is for a call of semel.Do, whose result has no --status and no --header")
+	}
+	if c.Codec == "json" && c.BodyFile == "" {
+		return semel.Verdict{}, wrong("--body-file", "", "is missing; it names the file with the result as json.Marshal writes it, or - for standard input")
 	}
 	body, err := c.body(e)
 	if err != nil {

@@ -205,8 +205,8 @@ func (c *decideFlags) intervene(ctx context.Context, h storeurl.Handle, k store.
 	return err
 }
 
-// decisionError refuses a decision about a saga. next has a command with the saga's tenant
-// and id.
+// decisionError refuses a decision about a call or a saga. next has a command with its tenant
+// and its key or id.
 type decisionError struct{ why, next string }
 
 func (e *decisionError) Error() string { return e.WithoutNames() + "; " + e.next }
