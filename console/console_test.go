@@ -129,6 +129,7 @@ func TestRecords_HashKeys_FoundByWhatClientsSend(t *testing.T) {
 		"records?tenant=bob":                                              true,
 		"records?key=" + k.Short():                                        true,
 		"records?tenant=bob&key=" + k.Short():                             true,
+		"records?key=" + strings.ToUpper(k.Short()):                       true,
 		"records?key=" + k.Value:                                          true,
 		"records?operation=charge&tenant=" + k.Tenant + "&key=" + k.Value: true,
 		"records?operation=charge&tenant=" + k.Tenant:                     true,

@@ -149,7 +149,7 @@ func (c *Console) records(ctx context.Context, r *http.Request) (any, error) {
 	var err error
 	data.List, err = c.read(ctx, f, func(found *store.Found) bool {
 		k := found.Record.Key
-		return (match == nil || match(found)) && (k.Value == key || k.Value == hashed.Value || k.Short() == key)
+		return (match == nil || match(found)) && (k.Value == key || k.Value == hashed.Value || k.Short() == strings.ToLower(key))
 	})
 	return data, err
 }

@@ -82,6 +82,7 @@ func TestHashKeys_ProxyAndCommands_OnlyHashesInTheStore(t *testing.T) {
 		"as it is stored, with the file": with([]string{k.Value, "--tenant", k.Tenant, "--hash-keys-file", file}, at),
 		"by the hash in logs":            with([]string{k.Short()}, at),
 		"by the hash in logs and tenant": with([]string{k.Short()}, named, at),
+		"by the hash in upper case":      with([]string{strings.ToUpper(k.Short())}, named, at),
 	} {
 		if r := command(t, with([]string{"inspect", "get", "--json"}, args)...); r.code != program.ExitOK || !strings.Contains(r.stdout, k.Value) || strings.Contains(r.stdout, "canary-4711") {
 			t.Errorf("inspect get, %s: %+v", name, r)

@@ -76,9 +76,8 @@ func (c *keyFlags) find(ctx context.Context, h store.Store) (store.Found, error)
 	if secret != nil {
 		hashed := k.Hashed(secret)
 		f, err := h.Get(ctx, hashed)
-		if errors.Is(err, store.ErrNotFound) && isHash(k.Value, shortDigits) {
-			hashed.Value = k.Value
-			f, err = lookByHash(ctx, h, hashed)
+		if hash, ok := shortHash(k.Value); ok && errors.Is(err, store.ErrNotFound) {
+			f, err = lookByHash(ctx, h, hashed.Tenant, hash)
 		}
 		if !errors.Is(err, store.ErrNotFound) {
 			return f, err
@@ -88,13 +87,26 @@ func (c *keyFlags) find(ctx context.Context, h store.Store) (store.Found, error)
 }
 
 // notFound says where a record can be that is not there under its name.
-func notFound(k store.Key) error {
+func notFound(ctx context.Context, h store.Store, k store.Key) error {
 	searched, tenant := fmt.Sprintf("operation %q, tenant %q, this key", k.Operation, k.Tenant), ""
 	if k.Tenant == "" {
 		searched, tenant = fmt.Sprintf("operation %q, no tenant, this key", k.Operation), ". If the key is of a tenant, give --tenant"
 	}
-	if isHash(k.Value, shortDigits) {
+	hash, isHash := shortHash(k.Value)
+	switch {
+	case isHash && k.Tenant != "":
+		searched += "; nor is there another key of this tenant with this hash"
+		_, err := lookByHash(ctx, h, "", hash)
+		if err == nil || errors.Is(err, errRefused) { // one key, or several
+			return noRecordError(fmt.Sprintf("not found: %s. A key of another tenant has it: leave out --tenant", searched))
+		}
+		if !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+	case isHash:
 		searched += "; nor is there another key with this hash"
+	case k.Value != "" && strings.Trim(k.Value, "0123456789abcdefABCDEF") == "":
+		searched += ", which is no hash from a log either: a hash has 8 hexadecimal digits"
 	}
 	return noRecordError(fmt.Sprintf("not found: %s%s. The record may have expired, or have been erased: the audit trail of semel erase (its --audit) says so. "+
 		"semel inspect list shows all records; for a saga give --operation 'NAME%s'; if the store has hashes of keys, give --hash-keys-file", searched, tenant, lapsed.SagaSuffix))

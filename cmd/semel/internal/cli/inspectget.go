@@ -33,7 +33,7 @@ Examples:
     semel inspect get 8e03978e-40d5-43dd-bc93-6894a57f9324 --tenant ann
     semel inspect get k1 --operation payments --store sqlite:/var/lib/semel.db --show-body --json
     semel inspect get k1 --tenant ann --hash-keys-file /etc/semel/hash-keys
-    semel inspect get 5f3a09c1        # the hash that logs show instead of the key; reads all records
+    semel inspect get 5f3a09c1        # the hash that logs show instead of the key: 8 hexadecimal digits; reads all records
 `
 }
 
@@ -87,8 +87,8 @@ func (c *inspectGetCmd) show(ctx context.Context, e *env) error {
 // search for the record.
 func look(ctx context.Context, h store.Store, k store.Key) (store.Found, error) {
 	f, err := h.Get(ctx, k)
-	if errors.Is(err, store.ErrNotFound) && isHash(k.Value, shortDigits) {
-		if f, err := lookByHash(ctx, h, k); !errors.Is(err, store.ErrNotFound) {
+	if hash, ok := shortHash(k.Value); ok && errors.Is(err, store.ErrNotFound) {
+		if f, err := lookByHash(ctx, h, k.Tenant, hash); !errors.Is(err, store.ErrNotFound) {
 			return f, err
 		}
 	}
@@ -99,7 +99,7 @@ func look(ctx context.Context, h store.Store, k store.Key) (store.Found, error) 
 				return f, noRecordError(fmt.Sprintf("there is no record of operation %q with this key, but a saga has it: give --operation '%s'", k.Operation, of.Operation))
 			}
 		}
-		return f, notFound(k)
+		return f, notFound(ctx, h, k)
 	}
 	return f, err
 }
@@ -125,22 +125,27 @@ func isHash(s string, digits int) bool {
 	return len(s) == digits && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// lookByHash finds the record whose key has a hash. It reads all records, or the
-// records of one tenant if k has a tenant. If several keys have the hash, the error
-// lists them.
-func lookByHash(ctx context.Context, h store.Store, k store.Key) (store.Found, error) {
+// shortHash is the hash that a text can be, in the form of Key.Short.
+func shortHash(s string) (hash string, ok bool) {
+	hash = strings.ToLower(s)
+	return hash, isHash(hash, shortDigits)
+}
+
+// lookByHash finds the record whose key has a hash. It reads the records of the tenant,
+// or all records if tenant is empty. If several keys have the hash, the error lists them.
+func lookByHash(ctx context.Context, h store.Store, tenant, hash string) (store.Found, error) {
 	l, ok := store.As[store.Lister](h)
 	if !ok {
 		return store.Found{}, store.ErrNotFound
 	}
-	filter := store.Filter{Tenant: k.Tenant}
+	filter := store.Filter{Tenant: tenant}
 	var found []store.Found
 	for f, err := range l.List(ctx, filter) {
 		switch {
 		case errors.Is(err, store.ErrCorrupt):
 		case err != nil:
 			return store.Found{}, err
-		case f.Record.Key.Short() == k.Value:
+		case f.Record.Key.Short() == hash:
 			found = append(found, f)
 		}
 	}
@@ -155,7 +160,7 @@ func lookByHash(ctx context.Context, h store.Store, k store.Key) (store.Found, e
 		key := found[i].Record.Key
 		names = append(names, fmt.Sprintf("%s --operation %s --tenant %q", key.Value, key.Operation, key.Tenant))
 	}
-	return store.Found{}, ambiguousError(fmt.Sprintf("several keys have the hash %s; name one of them: %s", k.Value, strings.Join(names, ", ")))
+	return store.Found{}, ambiguousError(fmt.Sprintf("several keys have the hash %s; name one of them: %s", hash, strings.Join(names, ", ")))
 }
 
 // stepView is a recorded step of a call as operators see it.

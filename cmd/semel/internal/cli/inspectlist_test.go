@@ -120,6 +120,8 @@ func TestInspectGet_NoRecord_SaysWhyInShortSentences(t *testing.T) {
 		`not found: operation "http", no tenant, this key; nor is there another key with this hash. If the key is of a tenant, give --tenant. `: {"3d923a06"},
 		`not found: operation "http", no tenant, this key. If the key is of a tenant, give --tenant. `:                                          {"none"},
 		`not found: operation "http", tenant "ann", this key. `:                                                                                 {"none", "--tenant", "ann"},
+		`not found: operation "http", tenant "ann", this key; nor is there another key of this tenant with this hash. `:                         {"3d923a06", "--tenant", "ann"},
+		`no tenant, this key, which is no hash from a log either: a hash has 8 hexadecimal digits. If the key is of a tenant, give --tenant. `:  {"0EAC0c7"},
 	} {
 		r := command(t, append([]string{"inspect", "get", "--store", url}, args...)...)
 		if r.code != program.ExitFailed || !strings.Contains(r.stderr, start+end) {

@@ -136,6 +136,15 @@ func TestInspectGet_HashOfLogs_FindsRecord(t *testing.T) {
 	if r := command(t, "inspect", "get", "00000000", "--store", url); r.code != program.ExitFailed || !strings.Contains(r.stderr, "not found: ") {
 		t.Errorf("no such hash: %+v", r)
 	}
+	for _, form := range []string{hash, strings.ToUpper(hash)} {
+		if r := command(t, "inspect", "get", form, "--tenant", "ann", "--store", url, "--json"); r.code != program.ExitOK || !strings.Contains(r.stdout, `"key":"done"`) {
+			t.Errorf("%s of a tenant: %+v", form, r)
+		}
+		const want = `tenant "bob", this key; nor is there another key of this tenant with this hash. A key of another tenant has it: leave out --tenant`
+		if r := command(t, "inspect", "get", form, "--tenant", "bob", "--store", url); r.code != program.ExitFailed || !strings.Contains(r.stderr, want) {
+			t.Errorf("%s of another tenant: %+v", form, r)
+		}
+	}
 	hash = store.Key{Operation: "http", Tenant: "ann", Value: "parked"}.Short()
 	r := command(t, "inspect", "resolve", hash, "--store", url, "--fence", fenceOf(t, st, "parked"), "--reason", "r", "--verdict", "did-not-happen")
 	if r.code != program.ExitOK {
