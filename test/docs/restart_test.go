@@ -11,13 +11,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/semel-go/semel/internal/proctest"
 )
 
 // The functions of the rolling restart, run by sh with free ports and a store in SQLite. They
-// stop the proxy that start has started, and no other process: not one whose number an old
-// file has, and not one whose command line only mentions the proxy's.
+// stop each process whose command line begins as the proxy's, and no other: not one whose number
+// an old file has, and not one whose command line only mentions the proxy's.
 func TestDeploy_RestartRecipe_StopsOnlyItsProxy(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"sh", "curl", "pgrep"} {
@@ -38,11 +39,13 @@ func TestDeploy_RestartRecipe_StopsOnlyItsProxy(t *testing.T) {
 			t.Fatalf("%s: %v: %s", commands, err, output)
 		}
 	}
-	refused := func(commands, want string) {
+	refused := func(commands, want string) (output string) {
 		t.Helper()
-		if output, err := run(commands); err == nil || !strings.Contains(output, want) {
+		output, err := run(commands)
+		if err == nil || !strings.Contains(output, want) {
 			t.Fatalf("%s: error %v, output %q; want a refusal with %q", commands, err, output, want)
 		}
+		return output
 	}
 	t.Cleanup(func() { _, _ = run("stop 1") })
 
@@ -60,6 +63,18 @@ func TestDeploy_RestartRecipe_StopsOnlyItsProxy(t *testing.T) {
 		t.Error("stop has ended a process that is no proxy")
 	}
 
+	must("start 1")
+	byHand := exec.Command("sleep", "600")
+	byHand.Args[0] = "semel proxy --listen 127.0.0.1:" + listen
+	second := proctest.Run(t, byHand)
+	must("stop 1")
+	must("! answers http://127.0.0.1:" + admin + "/healthz")
+	select {
+	case <-second.Ended():
+	case <-time.After(time.Minute):
+		t.Error("stop has ended only one of two processes that match")
+	}
+
 	l, err := net.Listen("tcp", "127.0.0.1:"+admin)
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +89,14 @@ func TestDeploy_RestartRecipe_StopsOnlyItsProxy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	refused("start 1", "the end of proxy-1.log:")
+	const earlier = "an error of an earlier start"
+	if err := os.WriteFile(filepath.Join(dir, "proxy-1.log"), []byte(earlier+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	output := refused("start 1", "the end of proxy-1.log:")
+	if strings.Contains(output, earlier) || !strings.Contains(output, listen+": ") {
+		t.Errorf("start shows %q; want the errors of this start only", output)
+	}
 }
 
 // restartFunctions is the part of the recipe in docs/deploy.md that defines its functions.
