@@ -47,6 +47,28 @@ func TestCommandLines_VerbsExist(t *testing.T) {
 	}
 }
 
+// A command of an alert that shows a record names its operation, without which it finds only
+// calls over HTTP. A hash needs none.
+func TestAlerts_InspectGet_NamesOperation(t *testing.T) {
+	root, err := repo.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(root, "docs", "alerts.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := regexp.MustCompile(`semel inspect get KEY[^.]*`).FindAllString(string(b), -1)
+	if len(commands) == 0 {
+		t.Fatal("no alert has the command semel inspect get KEY, so nothing was checked")
+	}
+	for _, c := range commands {
+		if !strings.Contains(c, " --operation ") {
+			t.Errorf("an alert has a command without --operation: %s", c)
+		}
+	}
+}
+
 // Each make target of a page exists.
 func TestMakeTargets_Exist(t *testing.T) {
 	root, err := repo.Root()
