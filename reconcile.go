@@ -172,11 +172,15 @@ func (g *Guard) Reconcile(ctx context.Context, operation string, limit int) (set
 
 // Resolve applies an operator's verdict to a parked call. seen is the record that
 // the operator has judged. If the record has changed since, or is not parked, the
-// error is store.ErrChanged.
+// error is store.ErrChanged. A saga is refused with ErrInvalid, because a verdict would not
+// undo its steps: saga.Intervene decides about it.
 func (g *Guard) Resolve(ctx context.Context, seen store.Record, v Verdict) error {
 	op := seen.Key.Operation
 	if g == nil || g.store == nil {
 		return invalid(op, errZeroGuard)
+	}
+	if lapsed.IsSaga(seen.Key) {
+		return invalid(op, errors.New("seen: is the record of a saga, and a verdict would not undo its steps; use saga.Intervene"))
 	}
 	if v.kind == undecided {
 		return invalid(op, errors.New("verdict: is the zero Verdict; use Happened, DidNotHappen or FailedForGood"))
@@ -219,12 +223,15 @@ func (g *Guard) Resolve(ctx context.Context, seen store.Record, v Verdict) error
 // for what reason; the record keeps it as LastError until the next attempt ends.
 //
 // If the record has changed since, or has not failed, the error is
-// store.ErrChanged. Duplicates that have got the failure already are not told.
+// store.ErrChanged. A saga is refused with ErrInvalid: its steps are undone, and it would
+// fail again. Duplicates that have got the failure already are not told.
 func (g *Guard) Reopen(ctx context.Context, seen store.Record, why string) error {
 	op := seen.Key.Operation
 	switch {
 	case g == nil || g.store == nil:
 		return invalid(op, errZeroGuard)
+	case lapsed.IsSaga(seen.Key):
+		return invalid(op, errors.New("seen: is the record of a saga, whose steps are undone, so that it would fail again; start one with another id"))
 	case strings.TrimSpace(why) == "":
 		return invalid(op, errors.New("why: is empty; say who reopens the key and for what reason"))
 	case seen.State != store.Failed:

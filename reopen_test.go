@@ -3,9 +3,11 @@ package semel_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/saga"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
@@ -55,5 +57,23 @@ func TestReopen_FailedCall_RunsAgain(t *testing.T) {
 	done, _ := g.Get(t.Context(), call)
 	if err := g.Reopen(t.Context(), done, "ann: test"); !errors.Is(err, store.ErrChanged) {
 		t.Errorf("a completed call: %v", err)
+	}
+}
+
+// A verdict, or a reopening, would leave the steps of a saga as they are.
+func TestResolve_Saga_VerdictAndReopeningAreRefused(t *testing.T) {
+	g, err := semel.New(memstore.New(nil), &semel.Options{OnDoubt: semel.Park})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := store.Record{Key: saga.Key("payout", "ann", "e1"), State: store.Unknown}
+	for _, v := range []semel.Verdict{semel.Happened(1), semel.DidNotHappen(), semel.FailedForGood(&semel.Failure{Message: "lost"})} {
+		if err := g.Resolve(t.Context(), seen, v); !errors.Is(err, semel.ErrInvalid) || !strings.Contains(err.Error(), "use saga.Intervene") {
+			t.Errorf("verdict %+v: %v", v, err)
+		}
+	}
+	seen.State = store.Failed
+	if err := g.Reopen(t.Context(), seen, "ann: test"); !errors.Is(err, semel.ErrInvalid) || !strings.Contains(err.Error(), "start one with another id") {
+		t.Errorf("reopened: %v", err)
 	}
 }

@@ -115,6 +115,21 @@ func TestSaga_Decisions(t *testing.T) {
 	}
 }
 
+// A verdict would end a saga without undoing its steps, so it is refused: by a POST, because
+// the page has no such button.
+func TestChange_VerdictAboutSaga_IsRefused(t *testing.T) {
+	s := newSite(t, console.Options{Operator: eve})
+	for _, verb := range []string{"failed", "did-not-happen", "happened", "reopen"} {
+		s.want(s.post(stuck().path, s.formOf(stuck(), verb, "body", "null")), http.StatusBadRequest, "This is a saga", "retry, back or skip")
+	}
+	if r := s.state(stuck().key); r.State != store.Unknown {
+		t.Errorf("the saga is %v", r.State)
+	}
+	if log := s.log.String(); strings.Count(log, `"result":"not done"`) != 4 {
+		t.Errorf("the log is\n%s", log)
+	}
+}
+
 func TestChange_OldFence_ChangesNothing(t *testing.T) {
 	s := newSite(t, console.Options{Operator: eve})
 	for _, r := range []record{named("POST /payments", "ann", "parked"), named("POST /payments", "ann", "failed"), stuck()} {

@@ -267,7 +267,12 @@ func (c *Console) changeRecord(ctx context.Context, operator string, form url.Va
 		c.log(ctx, act, acts.Result(err), err)
 		return "", err
 	}
-	return which, c.audited(ctx, act, func() error { return carryOut(r, operator+": "+reason) })
+	return which, c.audited(ctx, act, func() error {
+		if which != "decide" && lapsed.IsSaga(r.Key) {
+			return badInput(onlySagas)
+		}
+		return carryOut(r, operator+": "+reason)
+	})
 }
 
 func (c *Console) reopen(ctx context.Context, r store.Record, who string) error {

@@ -14,6 +14,9 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
+// onlySagas refuses a verdict about a saga, and a reopening.
+const onlySagas = "This is a saga, and a verdict would not undo its steps. A stuck saga takes retry, back or skip; a saga that has ended is not reopened."
+
 // resolve gives a verdict about a call in doubt.
 func (c *Console) resolve(ctx context.Context, r store.Record, verb, who string, form url.Values) error {
 	v := semel.DidNotHappen()

@@ -60,6 +60,16 @@ var reconciliations = []Mutant{
 		Old: "if errors.Is(err, store.ErrTooLarge) {", New: "if false {",
 	},
 	{
+		Name: "a verdict fails a stuck saga, and undoes nothing", Rule: "saga 4",
+		Dir: core, Func: "(*Guard).Resolve", Package: core, Run: "TestResolve_Saga_VerdictAndReopeningAreRefused",
+		Old: "if lapsed.IsSaga(seen.Key) {", New: "if lapsed.IsSaga(seen.Key) && v.kind == undecided {",
+	},
+	{
+		Name: "a saga whose steps are undone is reopened", Rule: "saga 5",
+		Dir: core, Func: "(*Guard).Reopen", Package: core, Run: "TestResolve_Saga_VerdictAndReopeningAreRefused",
+		Old: "case lapsed.IsSaga(seen.Key):", New: "case lapsed.IsSaga(seen.Key) && g.options.Retention == 0:",
+	},
+	{
 		Name: "the zero verdict counts as DidNotHappen", Rule: "rule 17",
 		Dir: core, Func: "(*Guard).settlement", Package: core, Run: "TestReconcile_NextCall_FollowsVerdict",
 		Old: `s.State, s.Error = store.Unknown, "reconciled: still not known"`,

@@ -13,6 +13,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/internal/acts"
 	"github.com/semel-go/semel/internal/history"
+	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/store"
 )
 
@@ -26,7 +27,7 @@ type inspectReopenCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*inspectReopenCmd) Help() string {
-	return `A failed request, for example one whose attempts an outage has used up, answers every duplicate with its failure. Reopen it, and the next request or redriven message with its key runs again, with all its attempts. Only a failed record can be reopened, because its effect did not happen; a parked one is for semel inspect resolve. Each use writes one line of JSON to standard error with the operator, the reason and the result.
+	return `A failed request, for example one whose attempts an outage has used up, answers every duplicate with its failure. Reopen it, and the next request or redriven message with its key runs again, with all its attempts. Only a failed record can be reopened, because its effect did not happen; a parked one is for semel inspect resolve. A failed saga is not reopened, because its steps are undone: start one with another id. Each use writes one line of JSON to standard error with the operator, the reason and the result.
 
 Example:
 
@@ -61,6 +62,8 @@ func (c *inspectReopenCmd) reopen(ctx context.Context, e *env, h storeurl.Handle
 	switch {
 	case err != nil:
 		return err
+	case lapsed.IsSaga(k):
+		return c.refuseSaga(ctx, h, k, "this is a saga, which is not reopened: after a failure its steps are undone, so that it would fail again; start one with another id")
 	case f.Record.State != store.Failed:
 		return &decisionError{fmt.Sprintf("the record is %v, and only a failed one can be reopened; its fence is %d", f.Record.State, f.Record.Fence), "look at it: " + c.getCommand(k)}
 	case f.Record.Fence != c.Fence:
@@ -75,6 +78,18 @@ func (c *inspectReopenCmd) reopen(ctx context.Context, e *env, h storeurl.Handle
 		return &decisionError{"the record has changed since it was seen", "look at it again: " + c.getCommand(k)}
 	}
 	return err
+}
+
+// refuseSaga refuses to change a saga as if it were a call, and offers the commands for it.
+func (c *storeFlag) refuseSaga(ctx context.Context, h storeurl.Handle, k store.Key, why string) error {
+	f, steps, err := lookWithSteps(ctx, h, k)
+	if err != nil {
+		return errors.Join(errRefused, err)
+	}
+	if next := c.nextStep(&f.Record, steps); next != nil {
+		return offer(why, next)
+	}
+	return &decisionError{why, "look at it: " + c.showAgain(k)}
 }
 
 // show writes the new state of the record.

@@ -19,6 +19,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/internal/acts"
 	"github.com/semel-go/semel/internal/history"
+	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/store"
 )
 
@@ -39,6 +40,8 @@ type inspectResolveCmd struct {
 // Help implements kong.HelpProvider.
 func (*inspectResolveCmd) Help() string {
 	return `A parked request (state unknown) may or may not have taken effect. Find out in your service, then give the verdict. The verdict did-not-happen must stay true: a request that is still on its way must not arrive later. It is about the steps that are not recorded. The steps that semel inspect get shows are done, and the next run does not repeat them. If the record has changed since semel inspect get, the command changes nothing, shows the present fence and exits with 1. Each use writes one line of JSON to standard error with the operator, the verdict, the reason and its result: done, not done or unknown (the store did not answer); on a terminal a refusal is written once, as the error, without that line. The record keeps the operator and the reason as its holder.
+
+A saga takes no verdict, because its steps would not be undone: for a stuck one use semel saga; semel saga show NAME ID ends with the commands that make sense.
 
 Examples:
 
@@ -72,6 +75,9 @@ func (c *inspectResolveCmd) Run(ctx context.Context, e *env) error {
 }
 
 func (c *inspectResolveCmd) resolve(ctx context.Context, e *env, h storeurl.Handle, f *store.Found, v semel.Verdict) error {
+	if lapsed.IsSaga(f.Record.Key) {
+		return c.refuseSaga(ctx, h, f.Record.Key, "this is a saga, and a verdict would not undo its steps")
+	}
 	if f.Record.Fence != c.Fence || f.Record.State != store.Unknown {
 		return c.changed(f)
 	}
@@ -94,6 +100,23 @@ func (c *inspectResolveCmd) resolve(ctx context.Context, e *env, h storeurl.Hand
 	}
 	return err
 }
+
+// decisionError refuses a decision about a call or a saga. next has a command with its tenant
+// and its key or id.
+type decisionError struct{ why, next string }
+
+// offer refuses a decision, and names those that make sense.
+func offer(why string, next []string) error {
+	return &decisionError{why, next[0] + " " + strings.Join(next[1:], "; or ")}
+}
+
+func (e *decisionError) Error() string { return e.WithoutNames() + "; " + e.next }
+
+// Unwrap says that nothing has changed.
+func (*decisionError) Unwrap() error { return errRefused }
+
+// WithoutNames implements acts.Named.
+func (e *decisionError) WithoutNames() string { return errRefused.Error() + ": " + e.why }
 
 // errRefused marks the errors after which nothing has changed.
 var errRefused = acts.ErrNothing

@@ -8,11 +8,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/saga"
 	"github.com/semel-go/semel/semelhttp"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/sqlitestore"
@@ -189,5 +191,40 @@ func TestInspect_Running_NamesEndOfLeaseAndSweep(t *testing.T) {
 	r = command(t, "inspect", "resolve", "running", "--tenant", "ann", "--store", url, "--fence", fmt.Sprint(f.Record.Fence), "--verdict", "failed", "--reason", "r")
 	if r.code != program.ExitFailed || !strings.Contains(r.stderr, until+" semel sweep --once --store "+url) {
 		t.Errorf("resolve: %+v", r)
+	}
+}
+
+// A verdict would end a saga without undoing its steps. The refusal has the commands that
+// decide about it, which semel inspect get shows, too.
+func TestInspectResolve_Saga_IsRefusedWithItsCommands(t *testing.T) {
+	t.Parallel()
+	url, s, st := stuckSaga(t)
+	flags := []string{"o1", "--operation", "order##saga", "--tenant", "ann", "--store", url}
+	change := append(slices.Clone(flags), "--reason", "ticket 12", "--fence", sagaFence(t, st))
+	shown := command(t, append([]string{"inspect", "get"}, flags...)...).stdout
+	skip := "semel saga skip order o1 charge --result JSON --tenant ann --store " + url
+	if !strings.Contains(shown, skip) {
+		t.Errorf("no %q in\n%s", skip, shown)
+	}
+	for _, args := range [][]string{
+		{"resolve", "--verdict", "failed"}, {"resolve", "--verdict", "did-not-happen"}, {"resolve", "--verdict", "happened", "--codec", "json", "--body-file", "-"}, {"reopen"},
+	} {
+		r := commandIn(t, nil, `"done"`, append(append([]string{"inspect"}, args...), change...)...)
+		if r.code != program.ExitFailed || !strings.Contains(r.stderr, "nothing was changed: this is a saga") || !strings.Contains(r.stderr, skip) || !strings.Contains(r.stderr, "semel saga back order o1") {
+			t.Errorf("%v: %+v", args, r)
+		}
+	}
+	if f, err := st.Get(t.Context(), saga.Key("order", "ann", "o1")); err != nil || f.Record.State != store.Unknown {
+		t.Errorf("the saga is %v, %v", f.Record.State, err)
+	}
+	if r := decideSaga(t, url, st, "skip", "order", "o1", "charge", "--result", `"paid"`); r.code != program.ExitOK {
+		t.Fatalf("%+v", r)
+	}
+	if _, err := s.Do(t.Context(), "ann", "o1", "stuck"); err != nil {
+		t.Fatal(err)
+	}
+	r := command(t, append([]string{"inspect", "resolve", "--verdict", "failed"}, change...)...)
+	if r.code != program.ExitFailed || !strings.Contains(r.stderr, "look at it: semel saga show order o1 --tenant ann --store "+url) {
+		t.Errorf("of a saga that has ended: %+v", r)
 	}
 }

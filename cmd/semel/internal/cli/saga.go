@@ -177,10 +177,6 @@ func (c *decideFlags) intervene(ctx context.Context, h storeurl.Handle, k store.
 	}
 	refuse := func(why, next string) error { return &decisionError{why, next} }
 	r, stuck := &f.Record, history.StuckOf(&f.Record, steps)
-	offer := func(why string) error {
-		next := c.nextStep(r, steps)
-		return refuse(why, next[0]+" "+strings.Join(next[1:], "; or "))
-	}
 	undecided, inDoubt := stuck.Undecided(i.NotHappened, i.Done, i.Back)
 	switch {
 	case r.State.Terminal():
@@ -190,9 +186,9 @@ func (c *decideFlags) intervene(ctx context.Context, h storeurl.Handle, k store.
 	case r.Fence != c.Fence:
 		return refuse(fmt.Sprintf("the saga has changed since it was seen; its fence is now %d", r.Fence), "look at it again before you use that: "+c.showAgain(k))
 	case i.Back && stuck.Back:
-		return offer("it cannot turn back a second time")
+		return offer("it cannot turn back a second time", c.nextStep(r, steps))
 	case inDoubt:
-		return offer(fmt.Sprintf("step %q may have happened, so that the saga would be stuck at it again", undecided))
+		return offer(fmt.Sprintf("step %q may have happened, so that the saga would be stuck at it again", undecided), c.nextStep(r, steps))
 	}
 	err = saga.Intervene(ctx, h, f.Record, i)
 	invalid, _ := errors.AsType[*semel.Error](err)
@@ -205,20 +201,8 @@ func (c *decideFlags) intervene(ctx context.Context, h storeurl.Handle, k store.
 	return err
 }
 
-// decisionError refuses a decision about a call or a saga. next has a command with its tenant
-// and its key or id.
-type decisionError struct{ why, next string }
-
-func (e *decisionError) Error() string { return e.WithoutNames() + "; " + e.next }
-
-// Unwrap says that nothing has changed.
-func (*decisionError) Unwrap() error { return errRefused }
-
-// WithoutNames implements acts.Named.
-func (e *decisionError) WithoutNames() string { return errRefused.Error() + ": " + e.why }
-
 // showAgain is the command that shows a saga.
-func (c *decideFlags) showAgain(k store.Key) string {
+func (c *storeFlag) showAgain(k store.Key) string {
 	show := "semel saga show " + shellWord(strings.TrimSuffix(k.Operation, lapsed.SagaSuffix)) + " " + shellWord(k.Value)
 	if k.Tenant != "" {
 		show += " --tenant " + shellWord(k.Tenant)
