@@ -100,7 +100,7 @@ func TestSaga_Decisions(t *testing.T) {
 	s := newSite(t, console.Options{Operator: eve})
 	s.want(s.post(o1.path, s.formOf(o1, "retry", "not-happened", "reserve")), http.StatusBadRequest, "Nothing was decided")
 	s.want(s.post(o1.path, s.formOf(o1, "skip")), http.StatusBadRequest, "name it")
-	s.want(s.get(o1.path), http.StatusOK, `spellcheck="false"></textarea>`)
+	s.want(s.get(o1.path), http.StatusOK, "spellcheck=\"false\">\n</textarea>")
 	for _, verb := range []string{"retry", "back"} {
 		s.want(s.post(o1.path, s.formOf(o1, verb)), http.StatusBadRequest, "Nothing was decided: step &#34;charge&#34; is in doubt")
 	}
@@ -175,6 +175,22 @@ func TestChange_Mistake_FormKeepsWhatWasTyped(t *testing.T) {
 	if page := s.get(named("POST /payments", "ann", "parked").path); strings.Contains(page.body, "<details open>") || !strings.Contains(page.body, "Content-Type: application/json\n</textarea>") {
 		t.Errorf("the page without a mistake is\n%s", page.body)
 	}
+}
+
+// So do the forms of a saga: the step, its result, the boxes, and the part that is open.
+func TestChange_MistakeAboutSaga_FormKeepsWhatWasTyped(t *testing.T) {
+	s := newSite(t, console.Options{Operator: eve})
+	const box = `id="doubt-0" name="not-happened" value="charge"`
+	skip := s.formOf(stuck(), "skip", "step", `ch"rge`, "result", "</textarea>tx-1", "not-happened", "charge")
+	s.want(s.post(stuck().path, skip), http.StatusBadRequest, "The form below has what you typed", "<details open>", `value="ch&#34;rge"`, ">\n&lt;/textarea&gt;tx-1</textarea>", box+" checked>",
+		`the result has to be JSON: a text has quotes, such as &#34;tx-1&#34;`)
+	retry := s.formOf(stuck(), "retry", "step", "charge", "result", "", "reason", " ")
+	page := s.post(stuck().path, retry)
+	s.want(page, http.StatusBadRequest, box+">", `name="step" autocomplete="off" spellcheck="false" value="charge"`)
+	if strings.Contains(page.body, "<details open>") {
+		t.Errorf("the part about skipping is open although nothing was typed there:\n%s", page.body)
+	}
+	s.want(s.get(stuck().path), http.StatusOK, box+">", `value="charge"`, "<details>")
 }
 
 func TestChangeMessage_Mistake_FormKeepsReason(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/outbox"
@@ -52,6 +53,9 @@ func (f frame) Typed(field, initial string) string {
 	}
 	return f.Form.Get(field)
 }
+
+// Ticked reports whether a box with a value was ticked in a form that was refused.
+func (f frame) Ticked(field, value string) bool { return slices.Contains(f.Form[field], value) }
 
 // done are the texts about forms that were carried out. They are here, and not in the
 // address of the page, so that a link cannot make the console say anything else.

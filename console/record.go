@@ -215,10 +215,6 @@ func nameSagaStep(s *store.Step, e *event) {
 	}
 }
 
-// isHTTP reports whether package semelhttp made the record, so that its answer has a
-// status.
-func isHTTP(r *store.Record) bool { return strings.HasPrefix(r.Fingerprint.Alg, "semelhttp/") }
-
 // seen reads the record of a form, which must be the one that the operator has seen. With an
 // error the Record has the key that the log names.
 func (c *Console) seen(ctx context.Context, form url.Values) (store.Record, error) {
@@ -294,7 +290,7 @@ func (c *Console) decide(ctx context.Context, r store.Record, verb, who string, 
 	}
 	err := saga.Intervene(ctx, c.store, r, i)
 	if e, ok := errors.AsType[*semel.Error](err); ok && errors.Is(err, semel.ErrInvalid) {
-		return badInput("Nothing was decided: " + e.Cause.Error())
+		return badInput("Nothing was decided: " + e.Cause.Error() + notJSON(i.Result))
 	}
 	return err
 }

@@ -37,6 +37,18 @@ func (c *Console) resolve(ctx context.Context, r store.Record, verb, who string,
 	return g.Resolve(ctx, r, v)
 }
 
+// notJSON says what the result of a step has to be; empty if it is JSON, or none is given.
+func notJSON(result []byte) string {
+	if len(result) == 0 || json.Valid(result) {
+		return ""
+	}
+	return `; the result has to be JSON: a text has quotes, such as "tx-1"`
+}
+
+// isHTTP reports whether package semelhttp made the record, so that its answer has a
+// status.
+func isHTTP(r *store.Record) bool { return strings.HasPrefix(r.Fingerprint.Alg, "semelhttp/") }
+
 // answerIn is the answer that a form gives to all duplicates. Callers must be able to
 // read it: a request over HTTP has a status, and a call of semel.Do a result in JSON.
 func answerIn(form url.Values, overHTTP bool) (store.Outcome, error) {
