@@ -32,7 +32,8 @@ var (
 	// another way. The handler did not run.
 	ErrUnverifiable = errors.New("semel: payload cannot be compared")
 	// ErrParked: it is not known whether the effect happened. The call does not
-	// run again until a reconciler or an operator decides.
+	// run again until a reconciler or an operator decides. Of a saga: it is stuck,
+	// and waits for an operator.
 	ErrParked = errors.New("semel: outcome unknown")
 	// ErrNotKept: the work is done, but its result was too large to keep, was
 	// streamed, or cannot be encoded or decoded.
@@ -83,6 +84,9 @@ type Error struct {
 // Error returns the reason, the operation, RetryAfter and the cause in one line.
 func (e *Error) Error() string {
 	s := e.Reason.Error()
+	if errors.Is(e.Reason, ErrParked) && lapsed.IsSaga(store.Key{Operation: e.Operation}) {
+		s = "semel: saga stuck" // nothing has to be in doubt
+	}
 	if e.Operation != "" {
 		s = fmt.Sprintf("%s (operation %q)", s, e.Operation)
 	}

@@ -188,3 +188,12 @@ func TestRecord_DecisionOfEarlierVersion_SaysThatAttemptIsNotKept(t *testing.T) 
 		}
 	}
 }
+
+// The policy of a saga's record says nothing about its steps, which may be Parked.
+func TestRecord_Saga_ShowsNoPolicy(t *testing.T) {
+	s := newSite(t, console.Options{})
+	s.want(s.get(named("POST /payments", "ann", "parked").path), http.StatusOK, "<dt>On doubt</dt><dd>park</dd>")
+	if page := s.get(stuck().path); strings.Contains(page.body, "On doubt") || !strings.Contains(page.body, ">stuck</span>") {
+		t.Errorf("the page of the saga is\n%s", page.body)
+	}
+}

@@ -73,5 +73,5 @@ func ExampleParked() {
 	_, err = payouts.Do(ctx, "ann", "p1", Payout{"p1", "ann"})
 
 	fmt.Println(errors.Is(err, semel.ErrParked), err)
-	// Output: true semel: outcome unknown (operation "payout##saga"): step "transfer" may have happened: the bank does not answer
+	// Output: true semel: saga stuck (operation "payout##saga"): step "transfer" may have happened: the bank does not answer
 }

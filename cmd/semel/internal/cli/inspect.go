@@ -37,6 +37,19 @@ type storeFlag struct {
 
 // with runs fn with the store, which must exist. log may be nil if no keys are given.
 func (c *storeFlag) with(ctx context.Context, log *slog.Logger, fn func(storeurl.Handle) error) (err error) {
+	return c.withRole(ctx, log, 0, fn)
+}
+
+// sagaStoreFlag is the storeFlag of the commands of saga.
+type sagaStoreFlag struct{ storeFlag }
+
+// with runs fn with the store, as storeFlag does. If there is none, the error does not offer to
+// make one, because it would have no sagas.
+func (c *sagaStoreFlag) with(ctx context.Context, log *slog.Logger, fn func(storeurl.Handle) error) (err error) {
+	return c.withRole(ctx, log, storeurl.SagasSeen, fn)
+}
+
+func (c *storeFlag) withRole(ctx context.Context, log *slog.Logger, role storeurl.Role, fn func(storeurl.Handle) error) (err error) {
 	u, err := storeurl.Parse(c.Store, "--store")
 	if err != nil {
 		return err
@@ -44,7 +57,7 @@ func (c *storeFlag) with(ctx context.Context, log *slog.Logger, fn func(storeurl
 	if u, err = u.Encrypted(c.Keys, "--encryption-keys", false, log); err != nil {
 		return err
 	}
-	return with(ctx, u, fn)
+	return with(ctx, u.For(role), fn)
 }
 
 // with runs fn with a store, which must exist.
@@ -107,6 +120,9 @@ func notFound(ctx context.Context, h store.Store, k store.Key) error {
 		searched += "; nor is there another key with this hash"
 	case k.Value != "" && strings.Trim(k.Value, "0123456789abcdefABCDEF") == "":
 		searched += ", which is no hash from a log either: a hash has 8 hexadecimal digits"
+	}
+	if lapsed.IsSaga(k) {
+		return sagaNotFound(k)
 	}
 	return noRecordError(fmt.Sprintf("not found: %s%s. The record may have expired, or have been erased: the audit trail of semel erase (its --audit) says so. "+
 		"semel inspect list shows all records; for a saga give --operation 'NAME%s'; if the store has hashes of keys, give --hash-keys-file", searched, tenant, lapsed.SagaSuffix))

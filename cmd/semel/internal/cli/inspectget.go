@@ -185,6 +185,7 @@ type formerOwnerView struct {
 	HowEnded string      `json:"how_ended"`
 	Ended    time.Time   `json:"ended"`
 
+	isSaga   bool   // of a saga
 	operator bool   // an operator who decided, and no process
 	name     string // of the attempt, such as "attempt 1 after the reopening"
 }
@@ -192,7 +193,10 @@ type formerOwnerView struct {
 // String is the former owner in one line.
 func (o *formerOwnerView) String() string {
 	until := "until"
-	if o.State == store.Unknown { // it was in doubt, and had no process
+	switch { // it had no process
+	case o.State == store.Unknown && o.isSaga:
+		until = "stuck since"
+	case o.State == store.Unknown:
 		until = "in doubt since"
 	}
 	return fmt.Sprintf("%s %s: %s; %s, %s, fence %d, owner %s", until, o.Ended.Format(time.RFC3339Nano), o.HowEnded, o.Holder, o.name, o.Fence, o.Owner)
@@ -245,6 +249,8 @@ func stepsOf(ctx context.Context, st store.Store, r *store.Record) ([]store.Step
 	return j.Steps(ctx, r.Lease())
 }
 
+func (v *view) isSaga() bool { return strings.HasSuffix(v.Operation, lapsed.SagaSuffix) }
+
 // addSteps adds the steps of the record to its view.
 func (v *view) addSteps(steps []store.Step, showBody bool) {
 	for i := range steps {
@@ -260,7 +266,7 @@ func (v *view) addSteps(steps []store.Step, showBody bool) {
 		default:
 			o.Result.BodyBase64 = base64.StdEncoding.EncodeToString(s.Outcome.Body)
 		}
-		if strings.HasSuffix(v.Operation, lapsed.SagaSuffix) {
+		if v.isSaga() {
 			o.decision = decisionIn(s)
 		}
 		if o.decision != nil {

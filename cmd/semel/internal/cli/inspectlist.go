@@ -203,6 +203,16 @@ func row(w io.Writer, cells ...string) error {
 	return err
 }
 
+// shortSaga is short for the error of a saga: the step is at its beginning, and the cause at
+// its end.
+func shortSaga(s string) string {
+	const first, last = 50, 110
+	if r := []rune(s); len(r) > first+last {
+		return string(r[:first]) + "…" + string(r[len(r)-last:])
+	}
+	return s
+}
+
 // short cuts an error text to the width of the table.
 func short(s string) string {
 	const most = 60

@@ -90,7 +90,7 @@ func viewOf(f *store.Found, showBody bool) view {
 		o := &r.FormerOwners[i]
 		v.FormerOwners = append(v.FormerOwners, formerOwnerView{
 			Owner: hex.EncodeToString(o.Owner[:]), Holder: o.Holder, Fence: o.Fence, Attempt: o.Attempt,
-			State: o.State, Next: o.Next, Ended: o.Ended, HowEnded: o.End(), operator: past[i].Operator,
+			State: o.State, Next: o.Next, Ended: o.Ended, HowEnded: o.End(), operator: past[i].Operator, isSaga: v.isSaga(),
 			name: strings.ToLower(cmp.Or(past[i].Name, fmt.Sprintf("attempt %d", o.Attempt))),
 		})
 	}
@@ -143,13 +143,17 @@ func (v *view) print(w io.Writer) error {
 	line("tenant", v.Tenant)
 	line("key", v.Key)
 	line("state", v.state())
-	line("on doubt", v.OnDoubt)
+	doubt := "stuck since"
+	if !v.isSaga() { // each step of a saga has a policy of its own
+		doubt = "in doubt since"
+		line("on doubt", v.OnDoubt)
+	}
 	line("fence", v.Fence)
 	line("attempts", v.Attempts)
 	line("holder", v.Holder)
 	at("created", v.Created)
 	at("updated", v.Updated)
-	at("in doubt since", v.Doubt)
+	at(doubt, v.Doubt)
 	at("until", v.Until)
 	at("completed", v.Completed)
 	at("expires", v.Expires)
@@ -225,6 +229,9 @@ func (a *answer) String() string {
 
 func (v *view) state() string {
 	s := v.State.String()
+	if v.isSaga() && v.State == store.Unknown {
+		s += " (stuck)"
+	}
 	if v.Lapsed {
 		s += " (lapsed)"
 	}

@@ -38,7 +38,7 @@ func (c *outboxFlags) with(ctx context.Context, fn func(storeurl.Outbox) error) 
 	if err != nil {
 		return err
 	}
-	return with(ctx, u.For(storeurl.OutboxOwn), func(h storeurl.Handle) (err error) {
+	return with(ctx, u.For(storeurl.OutboxSeen), func(h storeurl.Handle) (err error) {
 		b, err := storeurl.OutboxOf(h, false)
 		if err != nil {
 			return err

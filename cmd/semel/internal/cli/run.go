@@ -80,8 +80,11 @@ func Run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		return exited
 	case err != nil:
 		text, command := strings.Join(input.Lines(err), "; "), commandOf(err)
-		if strings.Contains(text, "missing flags: --fence") && strings.HasPrefix(command, "semel inspect ") {
+		switch noFence := strings.Contains(text, "missing flags: --fence"); {
+		case noFence && strings.HasPrefix(command, "semel inspect "):
 			text += "; semel inspect get KEY shows the fence"
+		case noFence && strings.HasPrefix(command, "semel saga "):
+			text += "; semel saga show NAME ID shows the fence"
 		}
 		_, _ = fmt.Fprintf(stderr, "semel: %s; see %s --help\n", text, command)
 		return program.ExitUsage

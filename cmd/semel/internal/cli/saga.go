@@ -37,7 +37,7 @@ type sagaFlags struct {
 func (c *sagaFlags) key() store.Key { return saga.Key(string(c.Name), string(c.Tenant), string(c.ID)) }
 
 type sagaShowCmd struct {
-	storeFlag
+	sagaStoreFlag
 	sagaFlags
 	ShowBody bool `name:"show-body" help:"Also show the input and the results of steps."`
 }
@@ -141,7 +141,7 @@ func decisionIn(s *store.Step) *decisionView {
 
 // decideFlags are common to the commands that decide about a stuck saga.
 type decideFlags struct {
-	storeFlag
+	sagaStoreFlag
 	Tenant      raw      `name:"tenant" placeholder:"NAME" help:"The tenant of the saga; leave it out if all tenants share it."`
 	Fence       uint64   `name:"fence" required:"" placeholder:"N" help:"The fence that semel saga show has shown: the decision is about that state of the saga, and no later one."`
 	Reason      string   `name:"reason" required:"" placeholder:"TEXT" help:"The reason. The log and the record keep it."`
@@ -201,6 +201,17 @@ func (c *decideFlags) intervene(ctx context.Context, h storeurl.Handle, k store.
 	return err
 }
 
+// sagaNotFound says where a saga can be that is not there under its name.
+func sagaNotFound(k store.Key) error {
+	name := strings.TrimSuffix(k.Operation, lapsed.SagaSuffix)
+	searched := fmt.Sprintf("saga %q of tenant %q with this id", name, k.Tenant)
+	if k.Tenant == "" {
+		searched = fmt.Sprintf("saga %q without a tenant with this id; if it is of a tenant, give --tenant", name)
+	}
+	return noRecordError("not found: " + searched + ". One that has ended may have expired, or have been erased: the audit trail of semel erase (its --audit) says so. " +
+		"semel saga list shows the names, tenants and ids, as they are stored, of the sagas that have not ended")
+}
+
 // showAgain is the command that shows a saga.
 func (c *storeFlag) showAgain(k store.Key) string {
 	show := "semel saga show " + shellWord(strings.TrimSuffix(k.Operation, lapsed.SagaSuffix)) + " " + shellWord(k.Value)
@@ -254,7 +265,7 @@ func (c *sagaSkipCmd) Run(ctx context.Context, e *env) error {
 	case isUndo && c.Result != "":
 		return wrong("--result", c.Result, "must be left out, because a compensation has no result")
 	case !isUndo && !json.Valid([]byte(c.Result)):
-		return wrong("--result", c.Result, "must be the result that the step would have returned, as JSON, or null")
+		return wrong("--result", c.Result, `must be the result that the step would have returned, as JSON, such as '"tx-1"' with both pairs of quotes, or null`)
 	}
 	i := saga.Intervention{Done: c.Step, Result: []byte(c.Result)}
 	return c.decide(ctx, e, acts.SagaSkip, saga.Key(string(c.Name), string(c.Tenant), string(c.ID)), i)

@@ -74,6 +74,58 @@ func sagaFence(t *testing.T, st store.Store) string {
 	return fmt.Sprint(f.Record.Fence)
 }
 
+// Nothing is in doubt about a saga that has used up its attempts: it is stuck. The list shows
+// the cause, which is at the end of its error.
+func TestSagaShow_AttemptsUsedUp_SaysStuckAndCause(t *testing.T) {
+	t.Parallel()
+	url, _, st := stuckSaga(t)
+	guard, err := semel.New(st, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cause := strings.Repeat("the mail server is away; ", 8) + "554 no such mailbox"
+	mail, err := saga.New(guard, saga.Definition[string, string]{
+		Name: "mail", Steps: []string{"notify"}, MaxAttempts: 1,
+		Run: func(ctx context.Context, r *saga.Run, _ string) (string, error) {
+			return saga.Step(ctx, r, "notify", func(context.Context, saga.At) (string, error) { return "", errors.New(cause) }, nil)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := mail.Do(t.Context(), "ann", "m1", "in"); !errors.Is(err, semel.ErrParked) || !strings.HasPrefix(err.Error(), "semel: saga stuck (operation ") {
+		t.Fatalf("error %v, want one that says stuck", err)
+	}
+	shown := command(t, "saga", "show", "mail", "m1", "--tenant", "ann", "--store", url).stdout
+	if !strings.Contains(shown, "unknown (stuck)\n") || !strings.Contains(shown, "stuck since:") || strings.Contains(shown, "in doubt since") || strings.Contains(shown, "on doubt") {
+		t.Errorf("the page of the saga is\n%s", shown)
+	}
+	if r := command(t, "saga", "list", "mail", "--store", url); !strings.Contains(r.stdout, "MaxAttempts (1)") || !strings.Contains(r.stdout, "554 no such mailbox\n") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A saga that is not there, or a file that is not, is answered with the commands for sagas.
+func TestSaga_NotThere_NamesSagaList(t *testing.T) {
+	t.Parallel()
+	url, _, _ := stuckSaga(t)
+	for tenant, want := range map[string]string{"": `not found: saga "order" without a tenant with this id; if it is of a tenant, give --tenant. `, "bob": `not found: saga "order" of tenant "bob" with this id. `} {
+		for _, args := range [][]string{{"show", "order", "o1"}, {"retry", "order", "o1", "--fence", "1", "--reason", "r"}} {
+			r := command(t, append(append([]string{"saga"}, args...), "--store", url, "--tenant", tenant)...)
+			if r.code != program.ExitFailed || !strings.Contains(r.stderr, want) || !strings.Contains(r.stderr, "semel saga list shows the names, tenants and ids") || strings.Contains(r.stderr, "--operation") {
+				t.Errorf("%v, tenant %q: %+v", args, tenant, r)
+			}
+		}
+	}
+	absent := "sqlite:" + filepath.Join(t.TempDir(), "no.db")
+	for _, args := range [][]string{{"list"}, {"stats", "order"}, {"show", "order", "o1"}, {"back", "order", "o1", "--fence", "1", "--reason", "r"}} {
+		r := command(t, append(append([]string{"saga"}, args...), "--store", absent)...)
+		if r.code != program.ExitFailed || !strings.Contains(r.stderr, "there is no such file; give the store that your service was started with\n") {
+			t.Errorf("%v: %+v", args, r)
+		}
+	}
+}
+
 func TestSagaList_ShowsSagasThatHaveNotEnded(t *testing.T) {
 	t.Parallel()
 	url, _, _ := stuckSaga(t)

@@ -64,7 +64,7 @@ func printStats(w io.Writer, s *outbox.Stats) error {
 }
 
 type sagaStatsCmd struct {
-	storeFlag
+	sagaStoreFlag
 	Name       raw  `arg:"" help:"The name of the definition; semel saga list shows the names."`
 	Prometheus bool `name:"prometheus" help:"Write the counts in the text format of Prometheus."`
 }
@@ -133,7 +133,7 @@ func printSagaGauges(w io.Writer, name string, s *saga.Stats) error {
 }
 
 type sagaListCmd struct {
-	storeFlag
+	sagaStoreFlag
 	Name  raw  `arg:"" optional:"" help:"The name of the definition. Without it the sagas of all definitions are listed."`
 	Stuck bool `name:"stuck" help:"Only sagas that wait for an operator."`
 	Limit int  `name:"limit" placeholder:"N" default:"100" help:"Largest number of sagas to look at (default ${default})."`
@@ -289,6 +289,6 @@ func (c *sagaListCmd) table(w io.Writer) func(*listedSaga) error {
 		if !l.Due.IsZero() {
 			due = l.Due.Format(time.RFC3339)
 		}
-		return row(w, l.State, l.Name, l.Tenant, l.ID, fmt.Sprint(l.Fence), fmt.Sprint(l.Attempts), due, short(l.LastError))
+		return row(w, l.State, l.Name, l.Tenant, l.ID, fmt.Sprint(l.Fence), fmt.Sprint(l.Attempts), due, shortSaga(l.LastError))
 	}
 }

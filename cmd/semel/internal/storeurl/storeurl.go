@@ -45,8 +45,10 @@ type Role uint8
 
 // The roles. The zero Role is a store of records, of semel proxy or of a service.
 const (
-	Source    Role = iota + 1 // of a copy: a store that a command made would be empty
-	OutboxOwn                 // of an outbox: a service writes it
+	Source     Role = iota + 1 // of a copy: a store that a command made would be empty
+	OutboxOwn                  // of an outbox: a service writes it
+	OutboxSeen                 // the same, for a command that is about the messages that are there
+	SagasSeen                  // for a command that is about the sagas that are there
 )
 
 // For is the store in a role.
@@ -237,6 +239,10 @@ func (u URL) ifAbsent() string {
 	switch u.role {
 	case Source:
 		return "give the store that the processes have used until now"
+	case SagasSeen:
+		return "give the store that your service was started with"
+	case OutboxSeen:
+		return "give the store that your service writes the messages to"
 	case OutboxOwn:
 		user = "your service writes the messages to"
 	}
