@@ -45,7 +45,7 @@ var steps = []step{
 	{"stuck keys on Pulsar", "The same, on Pulsar.", "consume/semelpulsar", []string{"-run=^TestOneStuck_OthersGoOn$"}, long, true, false},
 	{"stuck keys on NATS", "The same, on three servers of NATS.", "consume/semelnats/natstest", []string{"-run=^TestOneStuck_OthersGoOn$"}, long, true, false},
 	{"handlers", "Handlers end or spoil the transaction that they were lent, in all ways that we know.", "store/pgstore", []string{"-run=^TestAtomic_HandlerSpoilsTransaction_EffectAndRecordAgree$"}, long, false, false},
-	{"flood", "One tenant floods the proxy with 400 clients: the latency of another tenant, and the memory.", "cmd/semel/internal/cli", []string{"-run=^TestProxy_OneTenantFloods_OthersServed$"}, long, true, false},
+	{"flood", "One tenant floods the proxy, as in a report of a fault, and with 400 clients that do not pause: the latency of another tenant, and the memory.", "cmd/semel/internal/cli", []string{"-run=^TestProxy_OneTenantFloods_OthersServed$"}, long, true, false},
 	{"clients", "Clients and frameworks in Python, JavaScript, Java and a browser, through the proxy.", "test/httpclients", []string{"-timeout=20m"}, long, false, false},
 	{"proxy", "The proxy is killed with requests in flight, on SQLite.", "cmd/semel/internal/cli", []string{"-run=^TestCampaign_ProxyKilled_EachKeyTakesEffectOnce$", "-timeout=20m"}, []string{"SEMEL_TEST_KILLS=110"}, false, false},
 	{"deliver", "Two members of semel deliver and the service are killed and frozen while messages of NATS and of Pulsar, three in ten of them twice, take effect; the control, a service that ignores the key, doubles.", "cmd/semel/semel-deliver/internal/cli", []string{"-run=^TestCampaign_(MembersAndServiceKilled|Pulsar)", "-timeout=30m"}, long, false, false},

@@ -5,6 +5,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -34,15 +35,28 @@ type flooder struct {
 // The flood is in processes of its own, which run when nobody else wants the processor,
 // because the test measures the proxy and not the flood's share of the processor.
 const (
-	floodClientsVar = "SEMEL_TEST_FLOOD_CLIENTS"
-	floodTimeVar    = "SEMEL_TEST_FLOOD_TIME"
+	floodVar     = "SEMEL_TEST_FLOOD"
+	floodTimeVar = "SEMEL_TEST_FLOOD_TIME"
 )
+
+// floodSize is how many clients of each kind flood. After a request they come back at once,
+// or after a time; those that want large answers always at once.
+type floodSize struct {
+	Bodies, Unfinished, HangUps, Answers int
+	Back                                 time.Duration
+}
+
+// split is the part of one of n processes.
+func (s floodSize) split(n int) floodSize {
+	return floodSize{s.Bodies / n, s.Unfinished / n, s.HangUps / n, s.Answers / n, s.Back}
+}
 
 var flooded = regexp.MustCompile(`msg=flooded served=(\d+) refused=(\d+)`)
 
 // runFlood floods an address, and prints the counts.
 func runFlood(addr string) int {
-	clients, err := strconv.Atoi(os.Getenv(floodClientsVar))
+	var size floodSize
+	err := json.Unmarshal([]byte(os.Getenv(floodVar)), &size)
 	d, derr := time.ParseDuration(os.Getenv(floodTimeVar))
 	if err := errors.Join(err, derr); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -51,7 +65,7 @@ func runFlood(addr string) int {
 	ctx, cancel := context.WithTimeout(context.Background(), d+time.Minute)
 	defer cancel()
 	f := &flooder{addr: addr, name: strconv.Itoa(os.Getpid()), refusal: make(chan struct{}, 1),
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}}
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000}}}
 	time.AfterFunc(d, func() { // on a slow machine it goes on until a limit has refused something
 		select {
 		case <-f.refusal:
@@ -59,33 +73,38 @@ func runFlood(addr string) int {
 		}
 		cancel()
 	})
-	f.run(ctx, clients)
+	f.run(ctx, size)
 	fmt.Fprintf(os.Stderr, "msg=flooded served=%d refused=%d\n", f.served.Load(), f.refused.Load())
 	return 0
 }
 
-func (f *flooder) run(ctx context.Context, clients int) {
+func (f *flooder) run(ctx context.Context, size floodSize) {
 	var all sync.WaitGroup
 	defer all.Wait()
-	large := bytes.Repeat([]byte("x"), 9<<20)
-	for i := range clients {
-		all.Go(func() {
-			for ctx.Err() == nil {
-				switch i % 4 {
-				case 0:
-					f.post(ctx, io.MultiReader(strings.NewReader(`{"text":"`), bytes.NewReader(large), strings.NewReader(fmt.Sprintf(`","id":%s%d}`, f.name, f.next.Add(1)))), "")
-				case 1:
-					f.unfinished(ctx, large)
-				case 2:
-					short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
-					f.post(short, strings.NewReader("hang up"), fmt.Sprint("h", f.name, "-", f.next.Add(1)))
-					cancel()
-				default:
-					f.post(ctx, strings.NewReader("large answer"), fmt.Sprint("l", f.name, "-", f.next.Add(1)))
+	clients := func(n int, back time.Duration, send func()) {
+		for range n {
+			all.Go(func() {
+				for ctx.Err() == nil {
+					send()
+					select {
+					case <-time.After(back):
+					case <-ctx.Done():
+					}
 				}
-			}
-		})
+			})
+		}
 	}
+	large := bytes.Repeat([]byte("x"), 9<<20)
+	clients(size.Bodies, size.Back, func() {
+		f.post(ctx, io.MultiReader(strings.NewReader(`{"text":"`), bytes.NewReader(large), strings.NewReader(fmt.Sprintf(`","id":%s%d}`, f.name, f.next.Add(1)))), "")
+	})
+	clients(size.Unfinished, size.Back, func() { f.unfinished(ctx, large) })
+	clients(size.HangUps, size.Back, func() {
+		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+		f.post(short, strings.NewReader("hang up"), fmt.Sprint("h", f.name, "-", f.next.Add(1)))
+		cancel()
+	})
+	clients(size.Answers, 0, func() { f.post(ctx, strings.NewReader("large answer"), fmt.Sprint("l", f.name, "-", f.next.Add(1))) })
 }
 
 func (f *flooder) post(ctx context.Context, body io.Reader, key string) {
