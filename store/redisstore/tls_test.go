@@ -168,8 +168,15 @@ func TestOpen_TLSSentinel_Works(t *testing.T) {
 	if err := f.Promoted(); err != nil {
 		t.Fatal(err)
 	}
+	var last error
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the last answer: %v", last)
+		}
+	})
 	waitFor(t, "the new master answers", func() bool {
 		got, err := s.Get(t.Context(), testKey("over TLS"))
+		last = err
 		return err == nil && got.Record.Owner == kept.Owner
 	})
 	complete(t, s, "after the fail-over", "x")
