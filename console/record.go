@@ -209,7 +209,7 @@ func nameSagaStep(s *store.Step, e *event) {
 	case isUndo:
 		e.What = "Step " + name + " was undone"
 	case strings.Contains(s.Name, history.SagaSkip):
-		e.What = capitalized(history.StepEvent(s.Name))
+		e.What, e.Detail = capitalized(history.StepEvent(s.Name)), ""
 	case history.StepEvent(s.Name) != "":
 		e.What, e.Detail, e.Result = capitalized(history.StepEvent(s.Name)), "", nil
 	}

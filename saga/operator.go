@@ -136,6 +136,14 @@ func decisionSteps(seen *store.Record, recorded []store.Step, i *Intervention) (
 	if i.Back && has[backStep] {
 		return nil, backAlready(stuck)
 	}
+	for _, name := range i.NotHappened {
+		switch {
+		case !slices.Contains(stuck.InDoubt, name):
+			return nil, fmt.Errorf("step %q is not a Parked step in doubt", name)
+		case name == i.Done:
+			return nil, fmt.Errorf("step %q cannot both be done and not have happened", name)
+		}
+	}
 	if name, ok := stuck.Undecided(i.NotHappened, i.Done, i.Back); ok {
 		return nil, fmt.Errorf("step %q is in doubt; find out whether it happened: skip it if it did, and otherwise say that it did not happen", name)
 	}
@@ -155,13 +163,13 @@ func decisionSteps(seen *store.Record, recorded []store.Step, i *Intervention) (
 		for has[fmt.Sprintf("%s%s%d", name, nonePart, n)] {
 			n++
 		}
-		if !has[fmt.Sprintf("%s%s%d", name, begunPart, n)] || has[name] {
-			return nil, fmt.Errorf("step %q is not a Parked step in doubt", name)
-		}
 		steps = append(steps, store.Step{Name: fmt.Sprintf("%s%s%d", name, nonePart, n)})
 	}
 	if i.Done != "" {
 		base, isUndo := strings.CutSuffix(i.Done, undoPart)
+		if strings.Contains(base, ":") {
+			return nil, fmt.Errorf("%q is neither a step nor a compensation, which is named STEP%s", i.Done, undoPart)
+		}
 		if err := checkStep(base); err != nil {
 			return nil, err
 		}

@@ -94,19 +94,6 @@ func (r *Run) load(ctx context.Context) (err error) {
 	return nil
 }
 
-// step is the call of a step. If an operator has skipped it, the call finds the skip.
-func (r *Run) step(name string) semel.Call {
-	if skip := r.skips[name]; skip != nil {
-		name = skip.Name
-	}
-	return r.x.Step(name)
-}
-
-// wrongSkip ends a run at a skip that an operator must correct.
-func wrongSkip(name string, why error) error {
-	return &effect.Stuck{Err: fmt.Errorf(history.SkipOf+"%q %w; the next decision takes its place", name, why)}
-}
-
 // run is the handler of a saga's call. The end of caller cancels steps, and not
 // compensations. in is nil in a worker.
 func (s *Saga[In, Out]) run(caller, ctx context.Context, x *semel.Execution, in *In) (store.Outcome, error) {

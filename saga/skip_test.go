@@ -28,7 +28,7 @@ func TestIntervene_WrongSkip_NextDecisionTakesItsPlace(t *testing.T) {
 	}{
 		"name, then skip":          {saga.Intervention{Done: "chrge", Result: []byte("1")}, `skip of "chrge" names no step`, right, []string{"hold", "charge", "book"}, store.Completed},
 		"name, then retry":         {saga.Intervention{Done: "chrge", Result: []byte("1")}, `skip of "chrge" names no step`, saga.Intervention{}, []string{"hold", "charge", "charge", "book"}, store.Completed},
-		"result, then skip":        {saga.Intervention{Done: "charge", Result: []byte("1")}, `skip of "charge" has a result that the step cannot have`, right, []string{"hold", "charge", "book"}, store.Completed},
+		"result, then skip":        {saga.Intervention{Done: "charge", Result: []byte("1")}, `skip of "charge" has a result that step "charge" cannot have: json: cannot unmarshal number into Go value of type string; the next decision`, right, []string{"hold", "charge", "book"}, store.Completed},
 		"result, then back":        {saga.Intervention{Done: "charge", Result: []byte("1")}, `skip of "charge" has a result`, saga.Intervention{Back: true}, []string{"hold", "charge", "undo in doubt charge", "undo hold"}, store.Failed},
 		"another step, then retry": {saga.Intervention{Done: "late", Result: []byte("1")}, `skip of "late" names a step that this run did not reach`, saga.Intervention{}, []string{"hold", "charge", "charge", "book"}, store.Completed},
 	} {

@@ -194,7 +194,7 @@ func (r *Run) finish(ctx context.Context, u *use, parked, called bool, err error
 		defer r.mu.Unlock()
 		u.state = held
 		if r.skips[u.name] != nil {
-			return r.stick(wrongSkip(u.name, fmt.Errorf("has a result that the step cannot have: %w", err)))
+			return r.stick(wrongSkip(u.name, fmt.Errorf("has a result that step %q cannot have: %w", u.name, innermost(err))))
 		}
 		return r.stick(fmt.Errorf("step %q: its result cannot be kept or read, or the step is invalid: %w", u.name, err))
 	case err == nil:

@@ -125,7 +125,7 @@ func await[T any](ctx context.Context, r *Run, step string, missing *semel.Failu
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.skips[step] != nil {
-			return v, r.stick(wrongSkip(step, fmt.Errorf("has a result that the event cannot have: %w", err)))
+			return v, r.stick(wrongSkip(step, fmt.Errorf("has a result that the event of step %q cannot have: %w", step, innermost(err))))
 		}
 		return v, r.stick(fmt.Errorf("the event of step %q cannot be read: %w", step, err))
 	}

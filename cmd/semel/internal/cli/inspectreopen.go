@@ -63,7 +63,11 @@ func (c *inspectReopenCmd) reopen(ctx context.Context, e *env, h storeurl.Handle
 	case err != nil:
 		return err
 	case lapsed.IsSaga(k):
-		return c.refuseSaga(ctx, h, k, "this is a saga, which is not reopened: after a failure its steps are undone, so that it would fail again; start one with another id")
+		why := "this is a saga, and it has not failed"
+		if f.Record.State == store.Failed {
+			why = "this is a saga, which is not reopened: its steps are undone, so that it would fail again; start one with another id"
+		}
+		return c.refuseSaga(ctx, h, k, why)
 	case f.Record.State != store.Failed:
 		return &decisionError{fmt.Sprintf("the record is %v, and only a failed one can be reopened; its fence is %d", f.Record.State, f.Record.Fence), "look at it: " + c.getCommand(k)}
 	case f.Record.Fence != c.Fence:

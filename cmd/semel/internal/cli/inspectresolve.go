@@ -76,7 +76,11 @@ func (c *inspectResolveCmd) Run(ctx context.Context, e *env) error {
 
 func (c *inspectResolveCmd) resolve(ctx context.Context, e *env, h storeurl.Handle, f *store.Found, v semel.Verdict) error {
 	if lapsed.IsSaga(f.Record.Key) {
-		return c.refuseSaga(ctx, h, f.Record.Key, "this is a saga, and a verdict would not undo its steps")
+		why := "this is a saga, and a verdict would not undo its steps"
+		if f.Record.State.Terminal() {
+			why = fmt.Sprintf("this is a saga that has ended (%v), so that nothing is to be decided", f.Record.State)
+		}
+		return c.refuseSaga(ctx, h, f.Record.Key, why)
 	}
 	if f.Record.Fence != c.Fence || f.Record.State != store.Unknown {
 		return c.changed(f)

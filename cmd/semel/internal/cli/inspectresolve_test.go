@@ -206,11 +206,19 @@ func TestInspectResolve_Saga_IsRefusedWithItsCommands(t *testing.T) {
 	if !strings.Contains(shown, skip) {
 		t.Errorf("no %q in\n%s", skip, shown)
 	}
-	for _, args := range [][]string{
-		{"resolve", "--verdict", "failed"}, {"resolve", "--verdict", "did-not-happen"}, {"resolve", "--verdict", "happened", "--codec", "json", "--body-file", "-"}, {"reopen"},
+	const verdict = "and a verdict would not undo its steps"
+	for _, c := range []struct {
+		args []string
+		why  string
+	}{
+		{[]string{"resolve", "--verdict", "failed"}, verdict},
+		{[]string{"resolve", "--verdict", "did-not-happen"}, verdict},
+		{[]string{"resolve", "--verdict", "happened", "--codec", "json", "--body-file", "-"}, verdict},
+		{[]string{"reopen"}, "and it has not failed"},
 	} {
+		args := c.args
 		r := commandIn(t, nil, `"done"`, append(append([]string{"inspect"}, args...), change...)...)
-		if r.code != program.ExitFailed || !strings.Contains(r.stderr, "nothing was changed: this is a saga") || !strings.Contains(r.stderr, skip) || !strings.Contains(r.stderr, "semel saga back order o1") {
+		if r.code != program.ExitFailed || !strings.Contains(r.stderr, "nothing was changed: this is a saga, "+c.why) || !strings.Contains(r.stderr, skip) || !strings.Contains(r.stderr, "semel saga back order o1") {
 			t.Errorf("%v: %+v", args, r)
 		}
 	}

@@ -229,8 +229,11 @@ func (a *answer) String() string {
 
 func (v *view) state() string {
 	s := v.State.String()
-	if v.isSaga() && v.State == store.Unknown {
+	switch {
+	case v.isSaga() && v.State == store.Unknown:
 		s += " (stuck)"
+	case v.isSaga() && v.State == store.Released:
+		s += " (waiting)"
 	}
 	if v.Lapsed {
 		s += " (lapsed)"

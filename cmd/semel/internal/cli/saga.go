@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -187,7 +188,7 @@ func (c *decideFlags) intervene(ctx context.Context, h storeurl.Handle, k store.
 		return refuse(fmt.Sprintf("the saga has changed since it was seen; its fence is now %d", r.Fence), "look at it again before you use that: "+c.showAgain(k))
 	case i.Back && stuck.Back:
 		return offer("it cannot turn back a second time", c.nextStep(r, steps))
-	case inDoubt:
+	case inDoubt && !slices.ContainsFunc(i.NotHappened, func(name string) bool { return !slices.Contains(stuck.InDoubt, name) }):
 		return offer(fmt.Sprintf("step %q may have happened, so that the saga would be stuck at it again", undecided), c.nextStep(r, steps))
 	}
 	err = saga.Intervene(ctx, h, f.Record, i)
@@ -264,6 +265,8 @@ func (c *sagaSkipCmd) Run(ctx context.Context, e *env) error {
 	switch isUndo := strings.HasSuffix(c.Step, history.SagaUndo); {
 	case isUndo && c.Result != "":
 		return wrong("--result", c.Result, "must be left out, because a compensation has no result")
+	case !isUndo && strings.Contains(c.Step, ":"):
+		return wrong("STEP", c.Step, "must be a step, or the compensation of one, which ends with "+history.SagaUndo)
 	case !isUndo && !json.Valid([]byte(c.Result)):
 		return wrong("--result", c.Result, `must be the result that the step would have returned, as JSON, such as '"tx-1"' with both pairs of quotes, or null`)
 	}

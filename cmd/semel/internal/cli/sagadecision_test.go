@@ -195,8 +195,10 @@ func TestSagaDecisions_NotMeant_ChangeNothing(t *testing.T) {
 		{"skip order o1 charge:undo --result null", program.ExitUsage, []string{"--result", "must be left out"}},
 		{"skip order o1 ship --result null", program.ExitFailed, []string{`nothing was changed: the saga is stuck at "charge", not at "ship"` + look}},
 		{"skip order o1 hold --result null", program.ExitFailed, []string{`nothing was changed: step "hold" is recorded already`, look}},
-		{"skip order o1 a:b --result null", program.ExitFailed, []string{`nothing was changed: step "a:b": must not`, look}},
+		{"skip order o1 a:b --result null", program.ExitUsage, []string{`must be a step, or the compensation of one, which ends with :undo`}},
 		{"retry order o1", program.ExitFailed, []string{`nothing was changed: step "charge" may have happened`, offer}},
+		{"retry order o1 --not-happened chrage", program.ExitFailed, []string{`nothing was changed: step "chrage" is not a Parked step in doubt`, look}},
+		{"skip order o1 charge --result 7 --not-happened charge", program.ExitFailed, []string{`cannot both be done and not have happened`, look}},
 		{"back order o1", program.ExitFailed, []string{`nothing was changed: step "charge" may have happened`, offer}},
 	} {
 		r := decideSaga(t, url, st, strings.Fields(c.args)...)
