@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -19,7 +20,9 @@ import (
 //	echo "$(date +%F-%H%M%S) $(openssl rand -base64 32)"
 //
 // The file is read again when it has changed: a use looks at it if the last look is a
-// second ago, or if the key is not known. Make it with [ReadKeyFile]. Safe for concurrent use.
+// second ago, or if the key is not known. A file in which an ID has another key than this
+// KeyFile has read under it cannot be used, because the results of the first key could then
+// not be read. Make it with [ReadKeyFile]. Safe for concurrent use.
 type KeyFile struct {
 	path   string
 	warn   func(error)
@@ -30,6 +33,7 @@ type KeyFile struct {
 	version fileVersion
 	ids     []string // in the order of the file; the first encrypts
 	keys    map[string][]byte
+	used    map[string][]byte // all keys since the start, by their IDs
 }
 
 var _ Keys = (*KeyFile)(nil)
@@ -54,7 +58,7 @@ const (
 // used; the last keys stay in use then. It must not block, nor use the KeyFile. Nil: the
 // error is dropped.
 func ReadKeyFile(path string, warn func(error)) (*KeyFile, error) {
-	f := &KeyFile{path: path, warn: warn, looked: time.Now()}
+	f := &KeyFile{path: path, warn: warn, looked: time.Now(), used: map[string][]byte{}}
 	f.version = f.look()
 	if err := f.read(); err != nil {
 		return nil, err
@@ -110,7 +114,7 @@ func (f *KeyFile) refresh() {
 	case err == nil && f.reread != nil:
 		f.reread(slices.Clone(f.ids))
 	case err != nil && f.warn != nil:
-		f.warn(fmt.Errorf("%w; the last keys stay in use; mend the file before this process starts again, because the start needs it", err))
+		f.warn(fmt.Errorf("%w; the last keys stay in use; mend the file before this process starts again, because a start takes it as it is", err))
 	}
 }
 
@@ -164,6 +168,9 @@ func (f *KeyFile) read() error {
 		case lines[id] > 0:
 			return bad("the ID is that of line %d; delete the line that the other processes do not have. A new key needs a new ID, such as from: %s", lines[id], makeLine)
 		}
+		if old, ok := f.used[id]; ok && !bytes.Equal(old, key) {
+			return bad("the ID %q has another key than this process has used under it; put the line of the old key back, as the other processes have it. A new key needs a new ID, such as from: %s", id, makeLine)
+		}
 		ids = append(ids, id)
 		keys[id], lines[id] = key, n
 	}
@@ -171,5 +178,6 @@ func (f *KeyFile) read() error {
 		return fmt.Errorf("encrypted: %q: has no key; if the store has encrypted records, copy the file of the processes that wrote them; only for a store without them, append a line with: %s >> %s", f.path, makeLine, f.path)
 	}
 	f.ids, f.keys = ids, keys
+	maps.Copy(f.used, keys)
 	return nil
 }

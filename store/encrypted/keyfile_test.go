@@ -116,3 +116,41 @@ func TestKeyFile_Changed_IsReadAgain(t *testing.T) {
 		}
 	})
 }
+
+// The results of the first key could not be read under the second, whether the first is
+// still in the file or has left it.
+func TestKeyFile_IDWithAnotherKey_LastKeysStay(t *testing.T) {
+	other := base64.StdEncoding.EncodeToString(keyOf("other"))
+	for name, between := range map[string]string{"at once": "", "after its line was deleted": line("b")} {
+		synctest.Test(t, func(t *testing.T) {
+			path := write(t, "", line("a"))
+			var warned []error
+			f, err := encrypted.ReadKeyFile(path, func(err error) { warned = append(warned, err) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			current := func() string {
+				time.Sleep(time.Second)
+				id, key, err := f.Current(t.Context())
+				if err != nil || string(key) != string(keyOf(id)) {
+					t.Errorf("%s: %s has the key %x, %v", name, id, key, err)
+				}
+				return id
+			}
+			last := "a"
+			if between != "" {
+				write(t, path, between)
+				last = current()
+			}
+			write(t, path, line("new")+"a "+other+"\n")
+			if got := current(); got != last || len(warned) != 1 || !strings.Contains(warned[0].Error(), `line 2: the ID "a" has another key`) || !strings.Contains(warned[0].Error(), "put the line of the old key back") ||
+				!strings.Contains(warned[0].Error(), "stay in use") || strings.Contains(warned[0].Error(), other) {
+				t.Fatalf("%s: it uses %q, warned %v", name, got, warned)
+			}
+			write(t, path, line("newest")+line("a"))
+			if got := current(); got != "newest" || len(warned) != 1 {
+				t.Errorf("%s: with the old key it uses %q, warned %v", name, got, warned)
+			}
+		})
+	}
+}

@@ -92,6 +92,16 @@ var encryptions = []Mutant{
 		Old: `"encrypted: %q: line %d: %s", f.path, n, fmt.Sprintf(why, args...)`, New: `"encrypted: %q: line %d: %s: %s", f.path, n, fmt.Sprintf(why, args...), line`,
 	},
 	{
+		Name: "encryption: another key is taken under an ID that was used", Rule: "encrypted",
+		Dir: encryption, Func: "(*KeyFile).read", Package: encryption, Run: "TestKeyFile_IDWithAnotherKey_LastKeysStay",
+		Old: "ok && !bytes.Equal(old, key)", New: "ok && len(old) != len(key)",
+	},
+	{
+		Name: "encryption: the keys that have left the file are forgotten", Rule: "encrypted",
+		Dir: encryption, Func: "(*KeyFile).read", Package: encryption, Run: "TestKeyFile_IDWithAnotherKey_LastKeysStay",
+		Old: "maps.Copy(f.used, keys)", New: "f.used = maps.Clone(keys)",
+	},
+	{
 		Name: "encryption: a transaction is in the clear", Rule: "encrypted",
 		Dir: core, Func: "(*Guard).runIn", Package: core, Run: "TestRunIn_Encryption_RecordIsEncrypted",
 		Old: "tx = g.options.Encryption.Tx(tx)", New: "",
