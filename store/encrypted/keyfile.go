@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -26,7 +28,7 @@ import (
 type KeyFile struct {
 	path   string
 	warn   func(error)
-	reread func(ids []string)
+	reread func(ids, dropped []string)
 
 	mu      sync.Mutex
 	looked  time.Time
@@ -66,11 +68,12 @@ func ReadKeyFile(path string, warn func(error)) (*KeyFile, error) {
 	return f, nil
 }
 
-// OnReread sets a function that gets the IDs of the keys, the one that encrypts first, each
-// time that the file has changed and its keys are in use, such as to log it. It must not
-// block, nor use the KeyFile. Nil, the default: nothing is called. Call it before the first
-// use of f.
-func (f *KeyFile) OnReread(fn func(ids []string)) { f.reread = fn }
+// OnReread sets a function that is called each time that the file has changed and its keys
+// are in use, such as to log it. It gets the IDs of the keys, the one that encrypts first,
+// and those that the file had until then and has no more: results that such a key has
+// encrypted cannot be read. It must not block, nor use the KeyFile. Nil, the default:
+// nothing is called. Call it before the first use of f.
+func (f *KeyFile) OnReread(fn func(ids, dropped []string)) { f.reread = fn }
 
 // Current implements Keys.
 func (f *KeyFile) Current(context.Context) (id string, key []byte, err error) {
@@ -109,10 +112,12 @@ func (f *KeyFile) refresh() {
 		return
 	}
 	f.version = version
+	last := f.ids
 	err := f.read()
 	switch {
 	case err == nil && f.reread != nil:
-		f.reread(slices.Clone(f.ids))
+		dropped := slices.DeleteFunc(slices.Clone(last), func(id string) bool { return f.keys[id] != nil })
+		f.reread(slices.Clone(f.ids), dropped)
 	case err != nil && f.warn != nil:
 		f.warn(fmt.Errorf("%w; the last keys stay in use; mend the file before this process starts again, because a start takes it as it is", err))
 	}
@@ -129,6 +134,9 @@ func (f *KeyFile) look() fileVersion {
 // read reads the file and replaces the keys.
 func (f *KeyFile) read() error {
 	file, err := os.Open(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("encrypted: the key file cannot be read: %w; if the store has encrypted records, copy the file of the processes that wrote them; only for a store without them, make it with: (umask 077; %s > %s)", err, makeLine, f.path)
+	}
 	if err != nil {
 		return fmt.Errorf("encrypted: the key file cannot be read: %w", err)
 	}
@@ -166,7 +174,7 @@ func (f *KeyFile) read() error {
 		case len(id) > maxKeyIDLen:
 			return bad("the ID has %d bytes; at most %d are allowed; %s", len(id), maxKeyIDLen, mend)
 		case lines[id] > 0:
-			return bad("the ID is that of line %d; delete the line that the other processes do not have. A new key needs a new ID, such as from: %s", lines[id], makeLine)
+			return bad("the ID is that of line %d; delete one of the two lines, if no process uses them yet; otherwise the one that the other processes do not have. A new key needs a new ID, such as from: %s", lines[id], makeLine)
 		}
 		if old, ok := f.used[id]; ok && !bytes.Equal(old, key) {
 			return bad("the ID %q has another key than this process has used under it; put the line of the old key back, as the other processes have it. A new key needs a new ID, such as from: %s", id, makeLine)

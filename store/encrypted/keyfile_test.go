@@ -54,7 +54,7 @@ func TestReadKeyFile_Unfit_ErrorNamesLineAndNoKey(t *testing.T) {
 		secret + " a b\n":                      `keys": line 1: must be two words, an ID and a key in base64; words in the line: 3; if the store has records that were encrypted with this key, copy the line`,
 		"a " + secret[:43] + "!\n":             `keys": line 1: the second word is not base64; if the store has records that were encrypted with this key, copy the line of the processes that wrote them; otherwise make a line with: echo `,
 		"\na " + secret[:24] + "\n":            `keys": line 2: the key has 18 bytes; it must have 32`,
-		line("a") + line("b") + line("a"):      `keys": line 3: the ID is that of line 1; delete the line that the other processes do not have`,
+		line("a") + line("b") + line("a"):      `keys": line 3: the ID is that of line 1; delete one of the two lines, if no process uses them yet; otherwise the one that the other processes do not have`,
 		strings.Repeat("a", 65) + " " + secret: `keys": line 1: the ID has 65 bytes`,
 		strings.Repeat("# comment\n", 10_000):  "has more than 65536 bytes",
 		secret + " 2026-11\n":                  `keys": line 1: the second word is not base64`,
@@ -78,7 +78,9 @@ func TestKeyFile_Changed_IsReadAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		var reread []string
-		f.OnReread(func(ids []string) { reread = append(reread, strings.Join(ids, ",")) })
+		f.OnReread(func(ids, dropped []string) {
+			reread = append(reread, strings.Join(ids, ",")+" without "+strings.Join(dropped, ","))
+		})
 		current := func() string {
 			id, _, err := f.Current(t.Context())
 			if err != nil {
@@ -91,7 +93,7 @@ func TestKeyFile_Changed_IsReadAgain(t *testing.T) {
 			t.Errorf("within a second it uses %q", got)
 		}
 		time.Sleep(time.Second)
-		if got := current(); got != "newer" || len(warned) > 0 || !slices.Equal(reread, []string{"newer,old"}) {
+		if got := current(); got != "newer" || len(warned) > 0 || !slices.Equal(reread, []string{"newer,old without "}) {
 			t.Errorf("it uses %q, warned %v, read %v keys again", got, warned, reread)
 		}
 		write(t, path, "newest "+strings.Repeat("!", 20)+"\n")
@@ -107,12 +109,12 @@ func TestKeyFile_Changed_IsReadAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		if got := current(); got != "newer" || len(warned) != 2 || len(reread) != 1 {
+		if got := current(); got != "newer" || len(warned) != 2 || len(reread) != 1 || !strings.Contains(warned[1].Error(), "copy the file of the processes that wrote them") {
 			t.Errorf("without a file it uses %q, warned %v", got, warned)
 		}
 		write(t, path, line("newest"))
-		if _, err := f.Key(t.Context(), "newest"); err != nil || len(warned) != 2 {
-			t.Errorf("an ID that is not known: %v, warned %v", err, warned)
+		if _, err := f.Key(t.Context(), "newest"); err != nil || len(warned) != 2 || reread[len(reread)-1] != "newest without newer,old" {
+			t.Errorf("an ID that is not known: %v, warned %v, read %v", err, warned, reread)
 		}
 	})
 }

@@ -48,7 +48,7 @@ func (p *Proxy) newGuard(build func([]semel.Secret) (*semel.Guard, error)) (*cur
 // The last version of the file is the one that is in use.
 func (p *Proxy) reloadSecrets(ctx context.Context, every time.Duration, last version) {
 	path := p.Config.SecretFile
-	used := secrets.Used{}
+	inUse, used := p.Secrets, secrets.Used{}
 	_ = used.Add(p.Secrets, path, "secret-file") // each ID is new
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -77,6 +77,8 @@ func (p *Proxy) reloadSecrets(ctx context.Context, every time.Duration, last ver
 			continue
 		}
 		p.Log.Info("read the secrets again", secrets.Order(list)...)
+		secrets.WarnDropped(p.Log, inUse, list, path)
+		inUse = list
 		input.WarnMode(p.Log, path)
 	}
 }

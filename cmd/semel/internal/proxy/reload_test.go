@@ -92,11 +92,17 @@ func TestSecrets_FileChanges_UsedWithoutRestart(t *testing.T) {
 	if log.has("readable for others") {
 		t.Error("a warning about a file that only its owner can read")
 	}
+	if log.has("have left the file") {
+		t.Error("a warning about dropped secrets although none was")
+	}
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	write("b3:00112233445566778899aabbccddeeff\nb2:00112233445566778899aabbccddeeff\n")
 	until(func() bool { return log.has("readable for others") && log.has("chmod 600 "+path) })
+	if !log.has("level=WARN msg=\"secrets have left the file") || !log.has("dropped=a file="+path) {
+		t.Errorf("no warning about the dropped secret: %s", log.b.String())
+	}
 	write("broken\n")
 	until(func() bool { return log.has("cannot be used") })
 	if id := secretOf("3"); id != "b3" {

@@ -12,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/semel-go/semel"
@@ -74,7 +75,7 @@ func Read(path, where string) ([]semel.Secret, error) {
 		case id == "" || len(id) > maxID:
 			return nil, bad("line %d: the id has %d bytes; it must have 1 to %d; %s", n, len(id), maxID, mend)
 		case seen[id] > 0:
-			return nil, bad("line %d: the id is that of line %d; delete the line that the other processes do not have. A new secret needs a new id, such as from: %s", n, seen[id], makeLine)
+			return nil, bad("line %d: the id is that of line %d; delete one of the two lines, if no process uses them yet; otherwise the one that the other processes do not have. A new secret needs a new id, such as from: %s", n, seen[id], makeLine)
 		case len(key) < leastKey:
 			return nil, bad("line %d: the secret has %d bytes; at least %d are needed; %s", n, len(key), leastKey, mend)
 		}
@@ -119,6 +120,19 @@ func Order(list []semel.Secret) []any {
 		}
 	}
 	return []any{"hashes", cmp.Or(list[0].ID, unkeyed), "compare", strings.Join(append(ids, unkeyed), ",")}
+}
+
+// WarnDropped logs a warning if a file of secrets, read again, lacks some that it had.
+func WarnDropped(log *slog.Logger, last, now []semel.Secret, path string) {
+	var ids []string
+	for _, s := range last {
+		if !slices.ContainsFunc(now, func(n semel.Secret) bool { return n.ID == s.ID }) && s.ID != "" {
+			ids = append(ids, s.ID)
+		}
+	}
+	if len(ids) > 0 {
+		log.Warn("secrets have left the file: duplicates of calls that they have hashed are refused with payload_unverifiable; unless these calls have expired, put the lines back, below the first one", "dropped", strings.Join(ids, ","), "file", path)
+	}
 }
 
 // Log logs at the start with which secrets payloads are hashed and compared, if there are some.

@@ -48,7 +48,7 @@ func TestRead_InvalidLine_NumberedNotShown(t *testing.T) {
 		"unkeyed\nunkeyed\na:" + digits:        "line 2: unkeyed can be the first line only",
 		"\na:xyz\n":                            "line 2 is not id:hex",
 		":" + digits:                           "line 1: the id has 0 bytes; it must have 1 to 64; if the store has",
-		"a:" + digits + "\n\na:" + digits:      "line 3: the id is that of line 1; delete the line that the other processes do not have. A new secret needs a new id, such as from: echo ",
+		"a:" + digits + "\n\na:" + digits:      "line 3: the id is that of line 1; delete one of the two lines, if no process uses them yet; otherwise the one that the other processes do not have. A new secret needs a new id, such as from: echo ",
 		strings.Repeat("x", 65) + ":" + digits: "line 1: the id has 65 bytes; it must have 1 to 64; if the store has",
 		"a:0011":                               "line 1: the secret has 2 bytes; at least 16 are needed; if the store has",
 		strings.Repeat("#", 65<<10):            "which is the most",

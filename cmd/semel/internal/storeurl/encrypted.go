@@ -16,8 +16,8 @@ import (
 
 // Encrypted is the store with records that are encrypted with the keys of a file. where
 // names the option for the messages of errors. If require is set, results in clear text
-// are refused. log gets a line if the file has changed, and an error if it cannot be used. An empty path
-// is no file: the store is returned as it is.
+// are refused. log gets a line if the file has changed, a warning if keys have left it, and
+// an error if it cannot be used. An empty path is no file: the store is returned as it is.
 func (u URL) Encrypted(path, where string, require bool, log *slog.Logger) (URL, error) {
 	if path == "" {
 		return u, nil
@@ -32,8 +32,11 @@ func (u URL) Encrypted(path, where string, require bool, log *slog.Logger) (URL,
 	if err != nil {
 		return u, &input.Error{Field: where, Want: strings.TrimPrefix(err.Error(), "encrypted: ")}
 	}
-	keys.OnReread(func(ids []string) {
+	keys.OnReread(func(ids, dropped []string) {
 		log.Info("read the encryption keys again", "keys", len(ids), "encrypts", ids[0], "decrypt", strings.Join(ids, ","))
+		if len(dropped) > 0 {
+			log.Warn("encryption keys have left the file: results that they have encrypted cannot be read any more; unless these have expired, put the lines back, below the first one", "dropped", strings.Join(dropped, ","), "file", path)
+		}
 		input.WarnMode(log, path)
 	})
 	u.cipher = &encrypted.Cipher{Keys: keys, RequireEncrypted: require}

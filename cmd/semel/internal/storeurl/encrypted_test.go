@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/cmd/semel/internal/input"
@@ -85,4 +87,40 @@ func TestEncrypted_FileWithoutKey_OldKeysComeFirst(t *testing.T) {
 	if !input.Is(err) || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
+}
+
+// The log names the keys that a changed file has no more.
+func TestEncrypted_KeyLeavesFile_Warning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "keys")
+		write := func(ids ...string) {
+			var lines strings.Builder
+			for _, id := range ids {
+				lines.WriteString(id + " " + strings.Repeat("a", 42) + "A=\n")
+			}
+			if err := os.WriteFile(path, []byte(lines.String()), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write("a")
+		var log bytes.Buffer
+		u, err := parse(t, "memory:").Encrypted(path, "--encryption-keys", false, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		use := func() string {
+			log.Reset()
+			time.Sleep(time.Minute)
+			u.LogEncryption(t.Context(), slog.New(slog.DiscardHandler))
+			return log.String()
+		}
+		write("bb", "a")
+		if got := use(); !strings.Contains(got, "encrypts=bb") || strings.Contains(got, "WARN") {
+			t.Errorf("a key more: %s", got)
+		}
+		write("bb")
+		if got := use(); !strings.Contains(got, "level=WARN msg=\"encryption keys have left the file") || !strings.Contains(got, "dropped=a file="+path) {
+			t.Errorf("a key less: %s", got)
+		}
+	})
 }
