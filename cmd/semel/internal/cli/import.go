@@ -67,7 +67,16 @@ func (c *importCmd) Run(ctx context.Context, e *env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeSource()) }()
-	to, absent, err := c.store(ctx, e)
+	u, err := c.store(e)
+	if err != nil {
+		return err
+	}
+	source, stop, err := source.Begin(ctx) // before the store is made
+	if err != nil {
+		return err
+	}
+	defer stop()
+	to, absent, err := openTarget(ctx, e, u, c.DryRun)
 	if err != nil {
 		return err
 	}
@@ -118,7 +127,7 @@ func (c *importCmd) source() (importer.Source, func() error, error) {
 		}
 		source, err := importer.SQL(c.From, c.Query, rename)
 		if err != nil {
-			return nil, nil, wrong("--from", "", input.Unreadable(err, ""))
+			return nil, nil, wrong("--from", c.From, input.Unreadable(err, ""))
 		}
 		return source, nothing, nil
 	case "redis", "rediss":
@@ -153,16 +162,13 @@ func (c *importCmd) rename() (map[string]string, error) {
 	return names, nil
 }
 
-// store opens the store of --to. absent says that it does not exist yet, in a dry run.
-func (c *importCmd) store(ctx context.Context, e *env) (to storeurl.Handle, absent string, err error) {
+// store is the store of --to, which is not open yet.
+func (c *importCmd) store(e *env) (storeurl.URL, error) {
 	u, err := storeurl.Parse(c.To, "--to")
 	if err != nil {
-		return nil, "", err
+		return u, err
 	}
-	if u, err = u.Encrypted(c.Keys, "--encryption-keys", false, e.log); err != nil {
-		return nil, "", err
-	}
-	return openTarget(ctx, e, u, c.DryRun)
+	return u.Encrypted(c.Keys, "--encryption-keys", false, e.log)
 }
 
 // importProgress says now and then how far an import is.

@@ -148,17 +148,33 @@ func TestImport_QueryFails_ShowsNoCounts(t *testing.T) {
 	}
 }
 
+// A source that cannot be read leaves no new store behind.
+func TestImport_SourceFails_NoStoreMade(t *testing.T) {
+	t.Parallel()
+	for name, from := range map[string][]string{
+		"no server":          {"--from", "postgres://app@127.0.0.1:1/app", "--query", "SELECT 1 AS key"},
+		"no server of Redis": {"--from", "redis://127.0.0.1:1/0", "--match", "*", "--name", "{key}"},
+		"no table":           {"--from", homeGrown(t, `('ann', 'k1', 201, 'a')`), "--query", "SELECT x FROM nothing"},
+	} {
+		path := filepath.Join(t.TempDir(), "new.db")
+		r := command(t, append([]string{"import", "--to", "sqlite:" + path}, from...)...)
+		if _, err := os.Stat(path); r.code != program.ExitFailed || !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %+v; the store: %v", name, r, err)
+		}
+	}
+}
+
 func TestImport_WrongOptions_ExitCode2(t *testing.T) {
 	t.Parallel()
 	from := homeGrown(t, `('ann', 'k1', 201, 'a')`)
 	for want, args := range map[string][]string{
-		"--query: is required for a database":                           {"--from", from},
-		"--match: and --name are required":                              {"--from", "redis://127.0.0.1:1/0"},
-		"--name: \"idem\": has no {key}":                                {"--from", "redis://127.0.0.1:1/0", "--match", "*", "--name", "idem"},
-		"--field: \"x=y\": write COLUMN=NAME":                           {"--from", from, "--query", "x", "--field", "x=y"},
-		"--from: \"mysql\": choose sqlite:PATH":                         {"--from", "mysql:x"},
-		"--status: \"42\"":                                              {"--from", from, "--query", "x", "--status", "42"},
-		"--from: there is no such file; see what is there with: ls -l ": {"--from", from + ".missing", "--query", "x"},
+		"--query: is required for a database":   {"--from", from},
+		"--match: and --name are required":      {"--from", "redis://127.0.0.1:1/0"},
+		"--name: \"idem\": has no {key}":        {"--from", "redis://127.0.0.1:1/0", "--match", "*", "--name", "idem"},
+		"--field: \"x=y\": write COLUMN=NAME":   {"--from", from, "--query", "x", "--field", "x=y"},
+		"--from: \"mysql\": choose sqlite:PATH": {"--from", "mysql:x"},
+		"--status: \"42\"":                      {"--from", from, "--query", "x", "--status", "42"},
+		"--from: \"" + from + ".missing\": there is no such file; see what is there with: ls -l ": {"--from", from + ".missing", "--query", "x"},
 	} {
 		if r := command(t, append([]string{"import"}, args...)...); r.code != 2 || !strings.Contains(r.stderr, want) {
 			t.Errorf("%v: %+v, want %q", args, r, want)

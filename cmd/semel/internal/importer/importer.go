@@ -18,6 +18,26 @@ import (
 // Source yields rows. Its error ends the import, unless it is a *RowError.
 type Source func(ctx context.Context) iter.Seq2[Row, error]
 
+// Begin reads the first row, so that a source that cannot be read is known before a store is
+// made for it. The Source that it returns yields all rows, once. stop ends the source.
+func (s Source) Begin(ctx context.Context) (begun Source, stop func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	next, end := iter.Pull2(s(ctx))
+	stop = func() { cancel(); end() }
+	row, err, ok := next()
+	if _, ofRow := errors.AsType[*RowError](err); err != nil && !ofRow {
+		stop()
+		return nil, nil, err
+	}
+	return func(ctx context.Context) iter.Seq2[Row, error] {
+		return func(yield func(Row, error) bool) {
+			defer context.AfterFunc(ctx, cancel)()
+			for ; ok && yield(row, err); row, err, ok = next() {
+			}
+		}
+	}, stop, nil
+}
+
 // RowError says why one row cannot be read. The import goes on.
 type RowError struct{ Err error }
 

@@ -237,3 +237,26 @@ func TestRedis_Keys_AreRows(t *testing.T) {
 		}
 	}
 }
+
+// The first row, which Begin has read, is not lost, and a damaged one ends nothing.
+func TestBegin_Source_YieldsAllRows(t *testing.T) {
+	good := Row{"key": "a", "status": int64(201)}
+	for name, c := range map[string]struct {
+		rows []Row
+		want Stats
+	}{
+		"no row":              {nil, Stats{}},
+		"a good row first":    {[]Row{good, nil}, Stats{Read: 2, Imported: 1, Bad: 1}},
+		"a damaged row first": {[]Row{nil, good}, Stats{Read: 2, Imported: 1, Bad: 1}},
+	} {
+		source, stop, err := rows(c.rows...).Begin(t.Context())
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if stats, err := Run(t.Context(), source, memstore.New(nil), &Options{Defaults: *defaults}); err != nil || stats != c.want {
+			t.Errorf("%s: %+v, %v", name, stats, err)
+		}
+		stop()
+	}
+}
