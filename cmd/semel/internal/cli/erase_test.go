@@ -98,6 +98,7 @@ func TestErase_WrongFlags_ExitWith2(t *testing.T) {
 		"a time-out of nothing":      {[]string{"--tenant", "ann", "--store-timeout", "1ms"}, "--store-timeout"},
 		"an audit trail in no place": {[]string{"--tenant", "ann", "--yes", "--reason", "r", "--audit", filepath.Join(t.TempDir(), "none", "trail")}, "--audit"},
 		"the same without --yes":     {[]string{"--tenant", "ann", "--audit", filepath.Join(t.TempDir(), "none", "trail")}, "its folder does not exist; make it with: mkdir -p "},
+		"a folder as audit trail":    {[]string{"--tenant", "ann", "--audit", t.TempDir()}, "is a directory"},
 	} {
 		r := command(t, append([]string{"erase", "--store", url}, c.args...)...)
 		if r.code != program.ExitUsage || !strings.Contains(r.stderr, c.want) || left(t, st) != 5 {

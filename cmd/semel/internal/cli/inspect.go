@@ -219,12 +219,18 @@ func (e *env) openTrail() (*audit.Trail, error) {
 	return trail, e.trailError(err)
 }
 
-// checkTrail refuses an audit trail whose folder does not exist. It writes nothing.
+// checkTrail refuses an audit trail that cannot be written. It writes nothing.
 func (e *env) checkTrail() error {
 	if e.audit == "" {
 		return nil
 	}
-	_, err := os.Stat(filepath.Dir(e.audit) + string(filepath.Separator))
+	f, err := os.OpenFile(e.audit, os.O_APPEND|os.O_WRONLY, 0)
+	switch {
+	case err == nil:
+		err = f.Close()
+	case errors.Is(err, fs.ErrNotExist):
+		_, err = os.Stat(filepath.Dir(e.audit) + string(filepath.Separator))
+	}
 	return e.trailError(err)
 }
 
