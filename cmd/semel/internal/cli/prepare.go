@@ -117,13 +117,13 @@ func (c *migrateCmd) print(e *env, files fs.FS) error {
 }
 
 type doctorCmd struct {
-	Secrets []string `name:"secret-files" placeholder:"FILE,…" help:"Files with secrets, such as the files of --secret-file, --hash-keys-file and --tls-key, that only their owner should be able to read."`
+	Secrets []string `name:"secret-files" placeholder:"FILE,…" help:"Files with secrets, such as the files of --secret-file, --hash-keys-file and --tls-key, that only their owner should be able to read. Checked is that each is there, who can read it, and that it is not empty; not what is in it."`
 	Store   string   `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store to check: sqlite:PATH, postgres://USER@HOST/DATABASE, redis://HOST:PORT/0 or dynamodb://TABLE?region=REGION (default ${default})."`
 }
 
 // Help implements kong.HelpProvider.
 func (*doctorCmd) Help() string {
-	return `Opens an existing store, and looks for settings with which it can lose records, an outdated schema, files that other users can read, and files of --secret-files that are not there. It reads no records, so that the number of records does not matter; semel inspect list reads them. The exit code is 1 if there is a problem. A note is no problem: it says what to know before a fail-over.
+	return `Opens an existing store, and looks for settings with which it can lose records, an outdated schema, files that other users can read, and files of --secret-files that are not there or empty. It reads no records, so that the number of records does not matter; semel inspect list reads them. The exit code is 1 if there is a problem. A note is no problem: it says what to know before a fail-over.
 
 Examples:
 
