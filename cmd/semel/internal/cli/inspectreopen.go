@@ -64,7 +64,10 @@ func (c *inspectReopenCmd) reopen(ctx context.Context, e *env, h storeurl.Handle
 		return err
 	case lapsed.IsSaga(k):
 		why := "this is a saga, and it has not failed"
-		if f.Record.State == store.Failed {
+		switch f.Record.State {
+		case store.Completed:
+			why = "this is a saga that has completed"
+		case store.Failed:
 			why = "this is a saga, which is not reopened: its steps are undone, so that it would fail again; start one with another id"
 		}
 		return c.refuseSaga(ctx, h, k, why)

@@ -101,6 +101,7 @@ func sagaNextStep(which, flags string, s history.StuckSaga) []string {
 		lines = append(lines, skip+shellWord(name)+" --result JSON"+flags)
 	}
 	if len(s.Steps) == 0 {
+		lines[0] = "find out whether a step was running, and happened; mend the cause, then one of (skip a step only if it was done; --result is its result):"
 		lines = append(lines, skip+"STEP --result JSON"+flags)
 	}
 	return append(lines, back)

@@ -73,7 +73,7 @@ func (p *Proxy) reloadSecrets(ctx context.Context, every time.Duration, last ver
 			}
 		}
 		if err != nil {
-			p.Log.Error("the secrets have changed, but cannot be used; the last ones stay in use", "error", err)
+			p.Log.Error("the secrets have changed, but cannot be used; the last ones stay in use until this process stops, so that there is time; docs/how-to/rotate-secrets.md says what to do without a copy", "error", err)
 			continue
 		}
 		p.Log.Info("read the secrets again", secrets.Order(list)...)
