@@ -143,27 +143,23 @@ func quiet(t *testing.T, addr string, next *atomic.Int64, d time.Duration, ended
 //
 // The flood of a report is the one that took a proxy without limits: 30 bodies of 9 MiB, 150
 // bodies that do not end, 1,500 clients in 15 seconds that hang up, and 4 connections that
-// fetch all they can. Beside it the 99th percentile may be twice as high as alone. The other
-// flood is all that 400 clients can send on this machine: beside it six times as high.
+// fetch all they can. The other flood is all that 400 clients can send on this machine; with
+// two cores for all the comparison fails beside it.
 func TestProxy_OneTenantFloods_OthersServed(t *testing.T) {
 	if os.Getenv("SEMEL_EVIDENCE") == "" {
-		oneTenantFloods(t, "", floodSize{4, 4, 4, 4, 0}, 0, 1, 200*time.Millisecond, time.Second)
+		oneTenantFloods(t, "", floodSize{4, 4, 4, 4, 0}, 1, 200*time.Millisecond, time.Second)
 		return
 	}
-	for name, c := range map[string]struct {
-		size floodSize
-		most int
-	}{
-		"the flood of a report": {floodSize{30, 150, 100, 4, 980 * time.Millisecond}, 2},
-		"400 clients":           {floodSize{100, 100, 100, 100, 0}, 6},
+	for name, size := range map[string]floodSize{
+		"the flood of a report": {30, 150, 100, 4, 980 * time.Millisecond},
+		"400 clients":           {100, 100, 100, 100, 0},
 	} {
-		t.Run(name, func(t *testing.T) { oneTenantFloods(t, name, c.size, c.most, 2, 5*time.Second, 20*time.Second) })
+		t.Run(name, func(t *testing.T) { oneTenantFloods(t, name, size, 2, 5*time.Second, 20*time.Second) })
 	}
 }
 
-// oneTenantFloods measures idle without a flood, and then with one of several processes. The
-// other tenant's 99th percentile may become most times as high.
-func oneTenantFloods(t *testing.T, name string, size floodSize, most, processes int, idle, flood time.Duration) {
+// oneTenantFloods measures idle without a flood, and then with one of several processes.
+func oneTenantFloods(t *testing.T, name string, size floodSize, processes int, idle, flood time.Duration) {
 	t.Helper()
 	measure := name != ""
 	service := actor(t, "flooded service", "")
@@ -220,14 +216,14 @@ func oneTenantFloods(t *testing.T, name string, size floodSize, most, processes 
 		memory > floodMemory, fmt.Sprintf("%d MiB; %d requests of the flood were served and %d refused; p99 of the other tenant %v alone, %v beside the flood",
 			memory>>20, served, refused, p99(alone.all), p99(beside.all)))
 	if compared {
-		reportFlood(t, fmt.Sprintf("beside a flood (%s), another tenant's p99 is below %d times its own alone", name, most), len(beside.all),
-			p99(beside.all) > time.Duration(most)*p99(alone.all), fmt.Sprintf("p99 %v alone, %v beside the flood", p99(alone.all), p99(beside.all)))
+		reportFlood(t, "beside a flood ("+name+"), another tenant's p99 is below twice its own alone", len(beside.all),
+			p99(beside.all) > 2*p99(alone.all), fmt.Sprintf("p99 %v alone, %v beside the flood", p99(alone.all), p99(beside.all)))
 	}
 	switch {
 	case !measure:
 	case !compared:
 		t.Log("NOT COMPARED: the machine has too much other work")
-	case p99(beside.all) > time.Duration(most)*p99(alone.all):
+	case p99(beside.all) > 2*p99(alone.all):
 		t.Errorf("the other tenant's p99 is %v, and %v alone", p99(beside.all), p99(alone.all))
 	}
 }
