@@ -39,8 +39,8 @@ const (
 	floodTimeVar = "SEMEL_TEST_FLOOD_TIME"
 )
 
-// floodSize is how many clients of each kind flood. After a request they come back at once,
-// or after a time; those that want large answers always at once.
+// floodSize has the number of clients of each kind, and the pause of each after a request.
+// The clients that fetch large answers make no pause.
 type floodSize struct {
 	Bodies, Unfinished, HangUps, Answers int
 	Back                                 time.Duration

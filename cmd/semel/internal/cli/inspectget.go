@@ -206,7 +206,7 @@ func (o *formerOwnerView) String() string {
 type decisionView struct {
 	Time         time.Time `json:"time"`
 	Decision     string    `json:"decision"` // such as "it happened", "reopened" or "retry"
-	By           string    `json:"by"`       // who, and an operator's reason
+	By           string    `json:"by"`       // the process or the operator, and the operator's reason
 	DoubtNotKept bool      `json:"doubt_not_kept,omitempty"`
 
 	// Of a decision about a saga: the step that keeps it, and how the saga was stuck.

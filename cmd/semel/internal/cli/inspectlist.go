@@ -74,7 +74,7 @@ func (c *inspectListCmd) Run(ctx context.Context, e *env) error {
 }
 
 // sayStillReading says every 10 seconds that a list goes on, until the first call of
-// stop, which waits for the line that is being written. who is the command.
+// stop, which waits for the line that is being written. The lines begin with who, a command.
 func sayStillReading(e *env, who string) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -188,7 +188,7 @@ func (v *view) print(w io.Writer) error {
 			line("decision", d)
 			continue
 		}
-		if event := history.StepEvent(v.Steps[i].Name); event != "" && strings.HasSuffix(v.Operation, lapsed.SagaSuffix) {
+		if event := history.StepEvent(v.Steps[i].Name); event != "" && v.isSaga() {
 			text := v.Steps[i].when()
 			if strings.Contains(v.Steps[i].Name, history.SagaSkip) { // only a skip has a result
 				text = strings.TrimPrefix(v.Steps[i].String(), "done ")

@@ -23,9 +23,9 @@ const (
 
 // WarnRecords looks at a few records of the store, and warns if they were written with
 // another choice of --hash-keys-file, --encryption-keys or --secret-file than this process
-// has. hashed says whether it hashes tenants and keys. The look takes only records of the operations, because
-// other programs of the store can have other options. It does not find every difference: a
-// store that cannot list its records, or not soon enough, has no warning.
+// has. hashed says whether it hashes tenants and keys. The look takes only records of the
+// operations, because other programs of the store can have other options. It does not find
+// every difference: a store that cannot list its records, or not soon enough, has no warning.
 func WarnRecords(ctx context.Context, log *slog.Logger, st store.Store, hashed bool, list []semel.Secret, operations ...string) {
 	l, ok := store.As[store.Lister](st)
 	if !ok {
