@@ -32,18 +32,21 @@ func play(role string) int {
 	switch role {
 	case "service":
 		h = http.HandlerFunc(serveAnswer)
-	case "bare":
+	case "bare", "refusing":
 		u, err := url.Parse(os.Getenv(upstreamVar))
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		h = &httputil.ReverseProxy{
+		bare := &httputil.ReverseProxy{
 			Rewrite: func(pr *httputil.ProxyRequest) {
 				pr.SetURL(u)
 				pr.SetXForwarded()
 			},
 			Transport: &http.Transport{MaxIdleConns: 512, MaxIdleConnsPerHost: 512, DisableCompression: true},
+		}
+		if h = bare; role == "refusing" {
+			h = refuseAnn(bare)
 		}
 	case "flooded service":
 		h = http.HandlerFunc(serveFlooded)
