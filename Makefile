@@ -42,7 +42,7 @@ PLAIN_PATTERN = semel/(test|examples)/|semel/cmd/semel/demo|internal/cli$$|semel
 # The slowest come first, so that none of them runs alone at the end.
 SLOW = $(addprefix github.com/semel-go/semel/,store/pgstore store/redisstore store/dynamostore consume/semelkafka/kafkatest \
 	consume/semelamqp consume/semelamqp/amqptest consume/semelnats/natstest consume/semelsqs \
-	store/nearcache semelhttp store/sqlitestore)
+	consume/consumetest store/nearcache semelhttp store/sqlitestore)
 SLOW_PLAIN = $(addprefix github.com/semel-go/semel/,cmd/semel/internal/cli cmd/semel/semel-deliver/internal/cli consume/semelpulsar test/sim)
 WATCHED = $(SLOW) $(filter-out $(SLOW),$(shell printf '%s\n' $(ALL_PACKAGES) | grep -vE '$(PLAIN_PATTERN)'))
 PLAIN = $(SLOW_PLAIN) $(filter-out $(SLOW_PLAIN),$(shell printf '%s\n' $(ALL_PACKAGES) | grep -E '$(PLAIN_PATTERN)'))
@@ -57,7 +57,7 @@ test vet lint modules-check release-test test-kafka campaigns: export GOGC = 400
 
 # Many tests wait for servers, so more packages run at a time than there are cores. Campaigns
 # wait for more: for processes that they killed or froze.
-LANES ?= 4
+LANES ?= 6
 CAMPAIGN_LANES ?= 4
 
 .PHONY: test

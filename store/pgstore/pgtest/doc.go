@@ -2,7 +2,7 @@
 // that this machine has. It is for tests only.
 //
 // A server listens on the loopback interface, keeps its data in a directory of
-// its own, and on Linux dies with the test process, however that ends. As root
+// its own (on Linux in memory, with fsync=off), and on Linux dies with the test process, however that ends. As root
 // it runs as the user postgres, because PostgreSQL refuses root. [Server.Kill]
 // and [Server.Start] crash a server and start it again.
 //

@@ -87,7 +87,7 @@ func New(settings ...string) (*Server, error) {
 
 // start makes a server, whose data create writes, and starts it.
 func start(bin string, settings []string, create func(*Server) error) (*Server, error) {
-	dir, err := os.MkdirTemp("", "semel-pg-")
+	dir, err := os.MkdirTemp(dataRoot(settings), "semel-pg-")
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,8 @@ func (s *Server) command(first bool) (*exec.Cmd, error) {
 		}
 	}
 	args := []string{"-D", s.DataDir(), "-p", strconv.Itoa(s.port)}
-	for _, set := range append([]string{"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=300"}, s.settings...) {
+	// Shared memory in files of the data directory is deleted with it, also after a kill.
+	for _, set := range append([]string{"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=300", "dynamic_shared_memory_type=mmap"}, s.settings...) {
 		args = append(args, "-c", set)
 	}
 	cmd := exec.Command(filepath.Join(s.bin, "postgres"), args...) //nolint:noctx // it runs until it is ended

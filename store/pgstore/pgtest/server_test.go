@@ -51,6 +51,19 @@ func TestServer_KilledAndStarted_HasItsData(t *testing.T) {
 	}
 }
 
+// A killed server cannot remove shared memory that is outside of its data.
+func TestNew_SharedMemory_IsInTheData(t *testing.T) {
+	conn, err := pgx.Connect(t.Context(), pgtest.Start(t, pgtest.Fast...).URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	var kind string
+	if err := conn.QueryRow(t.Context(), "SHOW dynamic_shared_memory_type").Scan(&kind); err != nil || kind != "mmap" {
+		t.Errorf("the shared memory is of type %q, %v; want mmap", kind, err)
+	}
+}
+
 func TestRemove_DeletesData(t *testing.T) {
 	s, err := pgtest.New(pgtest.Fast...)
 	proctest.Need(t, err, pgtest.ErrNotInstalled)
