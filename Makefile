@@ -61,7 +61,7 @@ LANES ?= 6
 CAMPAIGN_LANES ?= 4
 
 .PHONY: test
-test: ## Run the tests of every module in their short form, the packages with the race detector (some 7 minutes on 2 cores)
+test: ## Run the tests of every module in their short form, the packages with the race detector (some 6 minutes on 2 cores)
 	$(GO) test $(RACE) -vet=off -p $(LANES) -short -timeout 20m $(WATCHED)
 	$(GO) test -vet=off -p $(LANES) -short -timeout 20m $(PLAIN)
 	@echo
