@@ -15,6 +15,7 @@ import (
 
 	"github.com/semel-go/semel/cmd/semel/internal/audit"
 	"github.com/semel-go/semel/cmd/semel/internal/secrets"
+	"github.com/semel-go/semel/cmd/semel/internal/shell"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/console"
 	"github.com/semel-go/semel/internal/acts"
@@ -237,7 +238,7 @@ func (e *env) checkTrail() error {
 // trailError says why an act is refused whose audit trail cannot be opened.
 func (e *env) trailError(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: %w", errRefused, wrong("--audit", e.audit, "its folder does not exist; make it with: mkdir -p "+shellWord(filepath.Dir(e.audit))))
+		return fmt.Errorf("%w: %w", errRefused, wrong("--audit", e.audit, "its folder does not exist; make it with: mkdir -p "+shell.Word(filepath.Dir(e.audit))))
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", errRefused, wrong("--audit", e.audit, "cannot be written: "+err.Error()))
@@ -280,21 +281,10 @@ func storeName(text string) string {
 func (c *storeFlag) flags() string {
 	var s string
 	if c.Store != "sqlite:semel.db" {
-		s += " --store " + shellWord(storeName(c.Store))
+		s += shell.Flag("store", storeName(c.Store))
 	}
 	if c.Keys != "" {
-		s += " --encryption-keys " + shellWord(c.Keys)
+		s += shell.Flag("encryption-keys", c.Keys)
 	}
 	return s
-}
-
-// shellWord is s as one word of a shell.
-func shellWord(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=,", r)
-	}
-	if s != "" && s[0] != '-' && strings.TrimFunc(s, plain) == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/cmd/semel/internal/config"
 	"github.com/semel-go/semel/cmd/semel/internal/input"
+	"github.com/semel-go/semel/cmd/semel/internal/shell"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/internal/acts"
 	"github.com/semel-go/semel/internal/history"
@@ -157,21 +158,25 @@ func (c *inspectResolveCmd) changed(f *store.Found) error {
 	case store.Completed:
 		next = "nothing is to be done. To look at it: " + c.getCommand(r.Key)
 	case store.Failed:
-		next = fmt.Sprintf("to let it run again: semel inspect reopen %s --fence %d --reason TEXT", c.recordArgs(r.Key), r.Fence)
+		next = "to let it run again: " + c.recordCommand("semel inspect reopen", r.Key, fmt.Sprintf(" --fence %d --reason TEXT", r.Fence))
 	}
 	return &decisionError{why, next}
 }
 
 // getCommand is the command that shows a record.
-func (c *storeFlag) getCommand(k store.Key) string { return "semel inspect get " + c.recordArgs(k) }
+func (c *storeFlag) getCommand(k store.Key) string { return c.recordCommand("semel inspect get", k) }
 
-// recordArgs are the arguments that name a record and its store.
-func (c *storeFlag) recordArgs(k store.Key) string {
-	s := shellWord(k.Value) + " --operation " + shellWord(k.Operation)
-	if k.Tenant != "" {
-		s += " --tenant " + shellWord(k.Tenant)
+// recordCommand is a command about a record.
+func (c *storeFlag) recordCommand(words string, k store.Key, flags ...string) string {
+	return shell.Command(words, []string{k.Value}, append([]string{shell.Flag("operation", k.Operation), tenantFlag(k), c.flags()}, flags...)...)
+}
+
+// tenantFlag is the flag for the tenant of a key, if it has one.
+func tenantFlag(k store.Key) string {
+	if k.Tenant == "" {
+		return ""
 	}
-	return s + c.flags()
+	return shell.Flag("tenant", k.Tenant)
 }
 
 // verdict makes the verdict from the flags.

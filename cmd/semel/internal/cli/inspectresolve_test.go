@@ -161,16 +161,6 @@ func TestInspectList_StateParked_IsUnknown(t *testing.T) {
 	}
 }
 
-func TestShellWord_EachIsOneWord(t *testing.T) {
-	for text, want := range map[string]string{
-		"order-17": "order-17", "": "''", "POST /pay": "'POST /pay'", "$(id)": "'$(id)'", "it's": `'it'\''s'`, "-x": "'-x'", "postgres://app@db/shop": "postgres://app@db/shop",
-	} {
-		if got := shellWord(text); got != want {
-			t.Errorf("%q: %s, want %s", text, got, want)
-		}
-	}
-}
-
 // A call that runs cannot be resolved. Both commands say when its lease ends, and what to do then.
 func TestInspect_Running_NamesEndOfLeaseAndSweep(t *testing.T) {
 	t.Parallel()

@@ -15,6 +15,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/semel-go/semel/cmd/semel/internal/shell"
 	"github.com/semel-go/semel/internal/history"
 	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/internal/lasterror"
@@ -274,22 +275,24 @@ func (c *storeFlag) nextStep(r *store.Record, steps []store.Step) []string {
 	if r.State != store.Unknown {
 		return nil
 	}
-	flags := fmt.Sprintf(" --tenant %s%s --fence %d --reason TEXT", shellWord(r.Key.Tenant), c.flags(), r.Fence)
+	flags := fmt.Sprintf("%s%s --fence %d --reason TEXT", shell.Flag("tenant", r.Key.Tenant), c.flags(), r.Fence)
 	if name, ok := strings.CutSuffix(r.Key.Operation, lapsed.SagaSuffix); ok && lapsed.IsSaga(r.Key) {
 		stuck := history.StuckOf(r, steps)
-		next := sagaNextStep(" "+shellWord(name)+" "+shellWord(r.Key.Value), flags, stuck)
+		next := sagaNextStep([]string{name, r.Key.Value}, flags, stuck)
 		if stuck.Skip != "" {
 			next[0] = "the skip of " + stuck.Skip + " does not count, and the next decision takes its place: " + next[0]
 		}
 		return next
 	}
-	start := fmt.Sprintf("semel inspect resolve %s --operation %s%s --verdict ", shellWord(r.Key.Value), shellWord(r.Key.Operation), flags)
+	resolve := func(verdict string) string {
+		return shell.Command("semel inspect resolve", []string{r.Key.Value}, shell.Flag("operation", r.Key.Operation), flags, " --verdict "+verdict)
+	}
 	answer := "--codec json --body-file result.json"
 	if isHTTP(r) {
 		answer = "--status 201 --header 'Content-Type: application/json' --body-file answer.json"
 	}
 	return []string{
 		"find out in the other system whether it took effect, then one of:",
-		start + "happened " + answer, start + "did-not-happen", start + "failed",
+		resolve("happened " + answer), resolve("did-not-happen"), resolve("failed"),
 	}
 }

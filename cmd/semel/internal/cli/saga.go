@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/cmd/semel/internal/shell"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/internal/acts"
 	"github.com/semel-go/semel/internal/history"
@@ -69,10 +70,15 @@ func (c *sagaShowCmd) Run(ctx context.Context, e *env) error {
 	})
 }
 
-// sagaNextStep offers the decisions that make sense about a stuck saga. which is its name
-// and id, and flags are those of every decision.
-func sagaNextStep(which, flags string, s history.StuckSaga) []string {
-	retry, skip, back := "semel saga retry"+which+flags, "semel saga skip"+which+" ", "semel saga back"+which+flags
+// sagaNextStep offers the decisions that make sense about a stuck saga. which is its name and
+// its id, and flags are those of every decision.
+func sagaNextStep(which []string, flags string, s history.StuckSaga) []string {
+	notHappened, result := "", " --result JSON"
+	retry := func() string { return shell.Command("semel saga retry", which, flags, notHappened) }
+	back := func() string { return shell.Command("semel saga back", which, flags, notHappened) }
+	skip := func(step, result string) string {
+		return shell.Command("semel saga skip", append(slices.Clone(which), step), result, flags)
+	}
 	if len(s.InDoubt) > 0 {
 		start := "find out whether "
 		if s.Back {
@@ -80,31 +86,30 @@ func sagaNextStep(which, flags string, s history.StuckSaga) []string {
 		}
 		lines := []string{start + strings.Join(s.InDoubt, ", ") + " happened, then one of (--result is the result of the step, --not-happened says that it did not happen):"}
 		for _, name := range s.InDoubt {
-			lines = append(lines, skip+shellWord(name)+" --result JSON"+flags)
-			not := " --not-happened " + shellWord(name)
-			retry, back = retry+not, back+not
+			lines = append(lines, skip(name, result))
+			notHappened += shell.Flag("not-happened", name)
 		}
-		if lines = append(lines, retry); !s.Back {
-			lines = append(lines, back)
+		if lines = append(lines, retry()); !s.Back {
+			lines = append(lines, back())
 		}
 		return lines
 	}
 	switch {
 	case s.Undo != "":
 		return []string{"the saga has turned back, and the compensation of " + s.Undo + " is stuck. Mend the cause and try it again, or undo " + s.Undo + " by hand and skip its compensation:",
-			retry, skip + shellWord(s.Undo+history.SagaUndo) + flags}
+			retry(), skip(s.Undo+history.SagaUndo, "")}
 	case s.Back:
-		return []string{"the saga has turned back. Mend the cause and try again, or undo a step by hand and skip its compensation, with the step's name in place of STEP:", retry, skip + "STEP" + history.SagaUndo + flags}
+		return []string{"the saga has turned back. Mend the cause and try again, or undo a step by hand and skip its compensation, with the step's name in place of STEP:", retry(), skip("STEP"+history.SagaUndo, "")}
 	}
-	lines := []string{"mend the cause, then one of (skip a step only if it was done by hand; --result is its result):", retry}
+	lines := []string{"mend the cause, then one of (skip a step only if it was done by hand; --result is its result):", retry()}
 	for _, name := range s.Steps {
-		lines = append(lines, skip+shellWord(name)+" --result JSON"+flags)
+		lines = append(lines, skip(name, result))
 	}
 	if len(s.Steps) == 0 {
 		lines[0] = "find out whether a step was running, and happened; mend the cause, then one of (skip a step only if it was done; --result is its result):"
-		lines = append(lines, skip+"STEP --result JSON"+flags)
+		lines = append(lines, skip("STEP", result))
 	}
-	return append(lines, back)
+	return append(lines, back())
 }
 
 // stuckView is an attempt of a saga that waited for an operator.
@@ -216,11 +221,7 @@ func sagaNotFound(k store.Key) error {
 
 // showAgain is the command that shows a saga.
 func (c *storeFlag) showAgain(k store.Key) string {
-	show := "semel saga show " + shellWord(strings.TrimSuffix(k.Operation, lapsed.SagaSuffix)) + " " + shellWord(k.Value)
-	if k.Tenant != "" {
-		show += " --tenant " + shellWord(k.Tenant)
-	}
-	return show + c.flags()
+	return shell.Command("semel saga show", []string{strings.TrimSuffix(k.Operation, lapsed.SagaSuffix), k.Value}, tenantFlag(k), c.flags())
 }
 
 type sagaRetryCmd struct {
