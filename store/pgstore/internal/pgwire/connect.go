@@ -14,7 +14,7 @@ func ExplainConnect(err error) error {
 	if code := Code(err); code != "" {
 		switch code {
 		case "3D000": // no such database
-			return fmt.Errorf("%w; create the database first, with CREATE DATABASE or createdb", once(err))
+			return fmt.Errorf("%w; name a database that is there, or create it with CREATE DATABASE or createdb", once(err))
 		case "28000": // no such role, or no entry in pg_hba.conf
 			return fmt.Errorf("%w; name a role that is there and that pg_hba.conf lets in, or create it with CREATE ROLE … LOGIN or createuser", once(err))
 		case "28P01": // wrong password
