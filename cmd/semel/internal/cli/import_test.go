@@ -16,6 +16,7 @@ import (
 
 	"github.com/semel-go/semel/cmd/semel/internal/program"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/internal/proctest"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
@@ -192,5 +193,23 @@ func TestImport_NoSuchDatabase_IsAnErrorOfFrom(t *testing.T) {
 	r := command(t, "import", "--from", from.String(), "--query", "SELECT 1 AS key", "--to", "memory:")
 	if r.code != program.ExitFailed || !strings.HasPrefix(r.stderr, "semel import: --from: ") || !strings.Contains(r.stderr, "createdb") || strings.Contains(r.stderr, "--query") {
 		t.Errorf("%+v", r)
+	}
+}
+
+func TestRedisURL_NoServer_SaysHowToSee(t *testing.T) {
+	t.Parallel()
+	port, err := proctest.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := fmt.Sprintf("redis://127.0.0.1:%d/0", port)
+	see := fmt.Sprintf("see whether the server listens there with: redis-cli -h 127.0.0.1 -p %d ping", port)
+	for want, args := range map[string][]string{
+		"semel import: --from: ": {"import", "--from", address, "--match", "*", "--name", "{key}", "--to", "memory:"},
+		"semel inspect list: ":   {"inspect", "list", "--store", address},
+	} {
+		if r := command(t, args...); r.code != program.ExitFailed || !strings.Contains(r.stderr, want) || !strings.Contains(r.stderr, see) {
+			t.Errorf("%v: %+v", args, r)
+		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 )
 
 // Redis is the keys of a Redis database as rows.
@@ -93,7 +95,7 @@ func (r *Redis) Rows(ctx context.Context) iter.Seq2[Row, error] {
 		for cursor := uint64(0); ; {
 			names, next, err := r.Client.Scan(ctx, cursor, r.Match, scanned).Result()
 			if err != nil {
-				yield(nil, err)
+				yield(nil, fmt.Errorf("--from: %w", storeurl.ExplainRedis(err)))
 				return
 			}
 			if err := r.read(ctx, names, yield); err != nil {

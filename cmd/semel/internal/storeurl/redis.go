@@ -2,6 +2,9 @@ package storeurl
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net"
 	"net/url"
 	"strconv"
 	"strings"
@@ -84,7 +87,21 @@ func (r *redisStore) set(name, value string) error {
 func (r *redisStore) open(ctx context.Context) (Handle, error) {
 	s, err := redisstore.Open(ctx, r.url, &r.opt)
 	if err != nil {
-		return nil, err
+		return nil, ExplainRedis(err)
 	}
 	return s, nil
+}
+
+// ExplainRedis adds to the error of a connection to Redis how to see whether a server
+// listens. It returns any other error as it is, and nil for nil.
+func ExplainRedis(err error) error {
+	dial, ok := errors.AsType[*net.OpError](err)
+	if !ok || dial.Op != "dial" || dial.Addr == nil {
+		return err
+	}
+	host, port, serr := net.SplitHostPort(dial.Addr.String())
+	if serr != nil { // a Unix socket
+		return fmt.Errorf("%w; see whether the server listens there with: redis-cli -s %s ping", err, dial.Addr)
+	}
+	return fmt.Errorf("%w; see whether the server listens there with: redis-cli -h %s -p %s ping", err, host, port)
 }
