@@ -149,6 +149,10 @@ func (g *Guard) sagaSettlement(x *Execution, o store.Outcome, err error) (store.
 // recorded. False is possible for such a claim, too.
 func (d driverExecution) Fresh() bool { return d.x.begins }
 
+// Interrupted says whether the run is of a saga about which an operator's decision was
+// interrupted.
+func (d driverExecution) Interrupted() bool { return d.x.interrupted }
+
 // Created is when the record of the run was created.
 func (d driverExecution) Created() time.Time { return d.x.created }
 

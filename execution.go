@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/store"
 )
 
@@ -35,6 +36,7 @@ type Execution struct {
 	mayComplete bool        // Complete may store the outcome early, because it will be kept
 	reconciling bool        // the run is of Options.Reconcile, not of a handler
 	begins      bool        // the claim began a life of the key: see beganLife
+	interrupted bool        // the run is of a saga, and took over an operator's claim
 	stepped     atomic.Bool // the handler has asked for a step
 	completed   atomic.Uint32
 
@@ -54,7 +56,7 @@ const (
 func (g *Guard) newExecution(r *store.Record, started instant) *Execution {
 	x := &Execution{
 		guard: g, policy: r.Policy, key: r.Key, lease: r.Lease(), attempt: r.Attempt, fingerprint: r.Fingerprint.Sum, started: started,
-		created: r.Created, begins: beganLife(r),
+		created: r.Created, begins: beganLife(r), interrupted: lapsed.Interrupted(r.Key, r.FormerOwners),
 	}
 	x.own.x, x.journal = x, &x.own
 	return x

@@ -30,23 +30,31 @@ type Intervention struct {
 	// Why says who decides and for what reason. The record keeps it.
 	Why string
 	// NotHappened names the Parked steps in doubt that did not happen. They may run
-	// again. If Done is empty, or Back is true, each step in doubt must be named here or as
+	// again. A skip that does not count is taken back in the same way. If Done is empty, or Back is true, each step in doubt must be named here or as
 	// Done, because the saga would be stuck at it again.
 	NotHappened []string
 	// Done names a step that counts as done, and Result is the result in JSON that it would
 	// have returned; null is the zero value. "charge:undo" is the compensation of "charge",
 	// which has no result. Empty: none.
 	// If a run finds that the name is no step, or cannot read the result, the saga is stuck
-	// at that, and the next Intervention takes the place of this one.
+	// at that until the name is Done again, with another result, or in NotHappened.
 	Done   string
 	Result []byte
 	// Back turns the saga back. A saga that has turned back already refuses it.
 	Back bool
 }
 
+// encryptedCodec is the Codec of package store/encrypted.
+const encryptedCodec = "semel/encrypted"
+
+// errEncrypted refuses a decision that would not be encrypted as the rest of the record is.
+const errEncrypted = "the record is encrypted, and this process has no keys: give those of the saga's workers (in the commands: --encryption-keys)"
+
 // Intervene applies an operator's decision to a stuck saga, which goes on then. seen is
 // the record that the operator has judged. store.ErrChanged: it has changed since, or is
 // not stuck. semel.ErrInvalid: the decision does not fit the saga, and nothing has changed.
+// semel.ErrUnavailable: the store did not answer, and it is not known what of the decision is
+// recorded. If the saga is stuck then, it stays so until the next decision.
 func Intervene(ctx context.Context, st store.Store, seen store.Record, i Intervention) error {
 	op := seen.Key.Operation
 	refuse := func(reason error, format string, args ...any) error {
@@ -63,6 +71,8 @@ func Intervene(ctx context.Context, st store.Store, seen store.Record, i Interve
 		return refuse(semel.ErrInvalid, "Why is empty; say who decides and for what reason")
 	case seen.State != store.Unknown:
 		return refuse(store.ErrChanged, "the saga is %v, and only a stuck one (unknown) waits for an operator; read its record again", seen.State)
+	case strings.HasPrefix(seen.LastError, encryptedCodec+":"):
+		return refuse(semel.ErrInvalid, errEncrypted)
 	}
 	recorded, err := journal.Steps(ctx, seen.Lease())
 	switch {
@@ -70,6 +80,8 @@ func Intervene(ctx context.Context, st store.Store, seen store.Record, i Interve
 		return &semel.Error{Reason: store.ErrChanged, Operation: op}
 	case err != nil:
 		return refuse(semel.ErrUnavailable, "read the steps: %w", err)
+	case slices.ContainsFunc(recorded, func(s store.Step) bool { return s.Outcome.Codec == encryptedCodec }):
+		return refuse(semel.ErrInvalid, errEncrypted)
 	}
 	steps, err := decisionSteps(&seen, recorded, &i)
 	if err != nil {
@@ -85,25 +97,19 @@ func Intervene(ctx context.Context, st store.Store, seen store.Record, i Interve
 	}
 	lease := f.Record.Lease()
 	for n := range steps {
-		if err = journal.RecordStep(ctx, lease, steps[n]); err != nil {
-			err = fmt.Errorf("record %q: %w", steps[n].Name, err)
-			break
+		if _, err := retry.Do(ctx, func() (store.Found, error) { return store.Found{}, journal.RecordStep(ctx, lease, steps[n]) }); err != nil {
+			// As it was. If that is not stored either, the next run finds the saga interrupted.
+			_ = st.Settle(context.WithoutCancel(ctx), lease, store.Settlement{State: store.Unknown, Attempt: seen.Attempt, Error: seen.LastError})
+			return refuse(semel.ErrUnavailable, "record %q: %w; the saga stays stuck, and a part of the decision may be recorded: look at its steps, and decide again", steps[n].Name, err)
 		}
 	}
-	end := store.Settlement{State: store.Released, Keep: lapsed.Forever, Error: "operator: " + i.Why}
-	if err != nil { // as it was
-		end = store.Settlement{State: store.Unknown, Attempt: seen.Attempt, Error: seen.LastError}
-	}
-	settleErr := st.Settle(context.WithoutCancel(ctx), lease, end)
+	err = st.Settle(context.WithoutCancel(ctx), lease, store.Settlement{State: store.Released, Keep: lapsed.Forever, Error: lapsed.SagaOperator + i.Why})
 	if err != nil {
-		return refuse(semel.ErrInvalid, "%w", err)
-	}
-	if settleErr != nil { // the lease ends, and then the saga goes on
-		return &semel.Error{Reason: semel.ErrUnavailable, Operation: op, Cause: settleErr}
+		return refuse(semel.ErrUnavailable, "%w; the decision is recorded, but the saga may stay stuck: look at it, and decide again if it does", err)
 	}
 	_, err = timers.SetTimer(ctx, seen.Key, store.Owner{}, newVersion(), 0)
 	if err != nil {
-		return &semel.Error{Reason: semel.ErrUnavailable, Operation: op, Cause: fmt.Errorf("it is decided, but the saga goes on only when a worker looks at it, within %v: %w", stuckLook, err)}
+		return refuse(semel.ErrUnavailable, "it is decided, but the saga goes on only when a worker looks at it, within %v: %w", stuckLook, err)
 	}
 	return nil
 }
@@ -111,7 +117,7 @@ func Intervene(ctx context.Context, st store.Store, seen store.Record, i Interve
 // proposalOf claims a stuck saga for an operator.
 func proposalOf(r *store.Record, why string) store.Proposal {
 	return store.Proposal{
-		Key: r.Key, State: store.Processing, Policy: r.Policy, Owner: lapsed.NewOwner(), Holder: history.SagaHolder(why), Fingerprint: r.Fingerprint,
+		Key: r.Key, State: store.Processing, Policy: r.Policy, Owner: lapsed.NewOwner(), Holder: lapsed.SagaOperator + why, Fingerprint: r.Fingerprint,
 		Attempt: r.Attempt, Lease: time.Minute, Keep: lapsed.Forever, Error: r.LastError,
 		FormerOwners: r.FormerOwnersAfter(store.Processing),
 	}
@@ -124,7 +130,7 @@ func decisionSteps(seen *store.Record, recorded []store.Step, i *Intervention) (
 	byName, has := map[string]*store.Step{}, map[string]bool{}
 	count := 1
 	for n := range recorded {
-		byName[recorded[n].Name], has[recorded[n].Name] = &recorded[n], true
+		byName[recorded[n].Name], has[recorded[n].Name] = &recorded[n], !recorded[n].Outcome.Gone // a result that was too large can be skipped
 		if strings.HasPrefix(recorded[n].Name, history.SagaOperator) {
 			count++
 		}
@@ -138,8 +144,8 @@ func decisionSteps(seen *store.Record, recorded []store.Step, i *Intervention) (
 	}
 	for _, name := range i.NotHappened {
 		switch {
-		case !slices.Contains(stuck.InDoubt, name):
-			return nil, fmt.Errorf("step %q is not a Parked step in doubt", name)
+		case !slices.Contains(stuck.InDoubt, name) && name != stuck.Skip:
+			return nil, fmt.Errorf("step %q is neither a Parked step in doubt nor a skip that does not count", name)
 		case name == i.Done:
 			return nil, fmt.Errorf("step %q cannot both be done and not have happened", name)
 		}
@@ -148,17 +154,20 @@ func decisionSteps(seen *store.Record, recorded []store.Step, i *Intervention) (
 		return nil, fmt.Errorf("step %q is in doubt; find out whether it happened: skip it if it did, and otherwise say that it did not happen", name)
 	}
 	text, err := json.Marshal(&history.SagaDecision{
-		Why: i.Why, NotHappened: i.NotHappened, Done: i.Done, Result: i.Result, Back: i.Back,
+		Why: i.Why, NotHappened: i.NotHappened, Done: i.Done, Back: i.Back,
 		Stuck: &history.StuckAttempt{Attempt: seen.Attempt, Since: seen.Updated, Error: seen.LastError},
 	})
 	if err != nil {
 		return nil, err
 	}
 	steps := []store.Step{{Name: history.SagaOperator + strconv.Itoa(count), Outcome: store.Outcome{Body: text, Codec: "json"}}}
-	if stuck.Skip != "" {
-		steps = append(steps, store.Step{Name: strings.Replace(skips[stuck.Skip].Name, history.SagaSkip, history.SagaUnskip, 1)})
-	}
 	for _, name := range i.NotHappened {
+		if name == stuck.Skip {
+			steps = append(steps, store.Step{Name: strings.Replace(skips[name].Name, history.SagaSkip, history.SagaUnskip, 1)})
+		}
+		if !slices.Contains(stuck.InDoubt, name) {
+			continue
+		}
 		n := 1
 		for has[fmt.Sprintf("%s%s%d", name, nonePart, n)] {
 			n++
@@ -197,7 +206,36 @@ func decisionSteps(seen *store.Record, recorded []store.Step, i *Intervention) (
 		}
 		steps = append(steps, store.Step{Name: backStep, Outcome: store.Outcome{Body: body}})
 	}
-	return steps, nil
+	return steps, checkRoom(recorded, steps, stuck, i.Back)
+}
+
+// A decision leaves so much room in the record for later steps. One that turns the saga back
+// may use the steps.
+const (
+	roomSteps = 100
+	roomBytes = 64 << 10
+)
+
+// checkRoom refuses a decision after which the record had no room for the compensations, or
+// for the decision to turn back.
+func checkRoom(recorded, added []store.Step, stuck history.StuckSaga, back bool) error {
+	count, size := len(recorded)+len(added)+len(stuck.Steps), 0
+	if !back {
+		count += roomSteps
+	}
+	for _, s := range recorded {
+		if !strings.Contains(s.Name, ":") {
+			count++ // its compensation
+		}
+	}
+	for _, s := range slices.Concat(recorded, added) {
+		size += s.Size()
+	}
+	if count > store.MaxSteps || size > store.MaxStepBytes-roomBytes {
+		return fmt.Errorf("the saga has %d steps recorded, and with this decision its record had no room for later ones, because it keeps at most %d steps of %d bytes in all: turn the saga back, or give a smaller result",
+			len(recorded), store.MaxSteps, store.MaxStepBytes)
+	}
+	return nil
 }
 
 // canSkip refuses to skip what the saga is not stuck at, such as a name with a typing error.
@@ -209,7 +247,7 @@ func canSkip(s history.StuckSaga, step string, isUndo, back bool) error {
 		return fmt.Errorf("the saga has not turned back, so that no compensation runs; skip the step, or turn the saga back")
 	case isUndo && s.Undo != "" && step != s.Undo:
 		return fmt.Errorf("the saga is stuck at %q, not at %q", s.Undo+undoPart, step+undoPart)
-	case !isUndo && len(s.Steps) > 0 && !slices.Contains(s.Steps, step):
+	case !isUndo && len(s.Steps) > 0 && !s.More && !slices.Contains(s.Steps, step):
 		return fmt.Errorf(`the saga is stuck at "%s", not at %q`, strings.Join(s.Steps, `" and "`), step)
 	case !isUndo && len(s.Steps) == 0 && s.Undo != "":
 		return fmt.Errorf("the saga is stuck at %q, not at %q", s.Undo+undoPart, step)

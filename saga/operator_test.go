@@ -109,7 +109,7 @@ func TestIntervene_DecisionIncomplete_ChangesNothing(t *testing.T) {
 			`step "hold" is recorded already`:          {Done: "hold", Result: []byte("1")},
 			`the saga is stuck at "charge", not at "b`: {Done: "book", Result: []byte("1")},
 			`neither a step nor a compensation`:        {Done: "a:b", Result: []byte("1")},
-			`step "chrge" is not a Parked step in do`:  {NotHappened: []string{"chrge"}},
+			`neither a Parked step in doubt nor a sk`:  {NotHappened: []string{"chrge"}},
 			`cannot both be done and not have happene`: {Done: "charge", Result: []byte("1"), NotHappened: []string{"charge"}},
 			`a compensation, which has no result`:      {Done: "charge:undo", Result: []byte("1"), NotHappened: []string{"charge"}, Back: true},
 		} {

@@ -94,6 +94,7 @@ type guardMethods interface {
 type executionMethods interface {
 	Encode(v any) (store.Outcome, error)
 	Fresh() bool
+	Interrupted() bool
 	Created() time.Time
 	Now() time.Time
 	Steps(ctx context.Context) (map[string]*store.Step, error)

@@ -30,5 +30,5 @@ func innermost(err error) error {
 
 // wrongSkip ends a run at a skip that an operator must correct.
 func wrongSkip(name string, why error) error {
-	return &effect.Stuck{Err: fmt.Errorf(history.SkipOf+"%q %w; the next decision takes its place", name, why)}
+	return &effect.Stuck{Err: fmt.Errorf(history.SkipOf+"%q %w; skip it again, or say that it did not happen", name, why)}
 }

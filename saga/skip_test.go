@@ -14,9 +14,8 @@ import (
 )
 
 // An operator skips by a name that is none, because the record names no step, or with a
-// result that the step cannot have. The saga is stuck at that, and the next decision takes
-// its place.
-func TestIntervene_WrongSkip_NextDecisionTakesItsPlace(t *testing.T) {
+// result that the step cannot have. The saga is stuck at that until a decision names it again.
+func TestIntervene_WrongSkip_IsTakenBackByName(t *testing.T) {
 	t.Parallel()
 	right := saga.Intervention{Done: "charge", Result: []byte(`"result of charge"`)}
 	for name, c := range map[string]struct {
@@ -26,11 +25,11 @@ func TestIntervene_WrongSkip_NextDecisionTakesItsPlace(t *testing.T) {
 		want  []string
 		end   store.State
 	}{
-		"name, then skip":          {saga.Intervention{Done: "chrge", Result: []byte("1")}, `skip of "chrge" names no step`, right, []string{"hold", "charge", "book"}, store.Completed},
-		"name, then retry":         {saga.Intervention{Done: "chrge", Result: []byte("1")}, `skip of "chrge" names no step`, saga.Intervention{}, []string{"hold", "charge", "charge", "book"}, store.Completed},
-		"result, then skip":        {saga.Intervention{Done: "charge", Result: []byte("1")}, `skip of "charge" has a result that step "charge" cannot have: json: cannot unmarshal number into Go value of type string; the next decision`, right, []string{"hold", "charge", "book"}, store.Completed},
-		"result, then back":        {saga.Intervention{Done: "charge", Result: []byte("1")}, `skip of "charge" has a result`, saga.Intervention{Back: true}, []string{"hold", "charge", "undo in doubt charge", "undo hold"}, store.Failed},
-		"another step, then retry": {saga.Intervention{Done: "late", Result: []byte("1")}, `skip of "late" names a step that this run did not reach`, saga.Intervention{}, []string{"hold", "charge", "charge", "book"}, store.Completed},
+		"name, then skip":          {saga.Intervention{Done: "chrge", Result: []byte("1")}, `skip of "chrge" names no step`, saga.Intervention{Done: "charge", Result: right.Result, NotHappened: []string{"chrge"}}, []string{"hold", "charge", "book"}, store.Completed},
+		"name, then retry":         {saga.Intervention{Done: "chrge", Result: []byte("1")}, `skip of "chrge" names no step`, saga.Intervention{NotHappened: []string{"chrge"}}, []string{"hold", "charge", "charge", "book"}, store.Completed},
+		"result, then skip":        {saga.Intervention{Done: "charge", Result: []byte("1")}, `skip of "charge" has a result that step "charge" cannot have: json: cannot unmarshal number into Go value of type string; skip it again, or say that it did not happen`, right, []string{"hold", "charge", "book"}, store.Completed},
+		"result, then back":        {saga.Intervention{Done: "charge", Result: []byte("1")}, `skip of "charge" has a result`, saga.Intervention{Back: true, NotHappened: []string{"charge"}}, []string{"hold", "charge", "undo in doubt charge", "undo hold"}, store.Failed},
+		"another step, then retry": {saga.Intervention{Done: "late", Result: []byte("1")}, `skip of "late" names a step that this run did not reach`, saga.Intervention{NotHappened: []string{"late"}}, []string{"hold", "charge", "charge", "book"}, store.Completed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -89,6 +88,52 @@ func TestIntervene_WrongSkipOfParkedStep_StepIsInDoubtAgain(t *testing.T) {
 		}
 		w.done(t, "hold", "charge", "charge", "book")
 	})
+}
+
+// A skip that a run has used stays, although a later deploy cannot read it or does not know the
+// step: when that deploy is rolled back, a retry does not run the step again.
+func TestIntervene_RetryAfterBadDeploy_UsedSkipStays(t *testing.T) {
+	t.Parallel()
+	for name, bad := range map[string]func(*saga.Definition[order, string], *world){
+		"another type": func(d *saga.Definition[order, string], w *world) {
+			d.Run = func(ctx context.Context, r *saga.Run, _ order) (string, error) {
+				if _, err := w.step(ctx, r, "hold"); err != nil {
+					return "", err
+				}
+				_, err := saga.Step(ctx, r, "charge", func(context.Context, saga.At) (int, error) { return 1, nil }, nil)
+				return "", err
+			}
+		},
+		"no such step": func(d *saga.Definition[order, string], _ *world) { d.Steps = []string{"hold", "book"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T, st *memstore.Store, w *world) {
+				d := w.three()
+				d.MaxAttempts = 1
+				w.before, w.after = once("book", semel.NoEffect(errBoom)), once("charge", errBoom)
+				s := newSaga(t, st, d)
+				parks := func(s *saga.Saga[order, string]) {
+					t.Helper()
+					if _, err := s.Do(t.Context(), "ann", "1", book); !errors.Is(err, semel.ErrParked) {
+						t.Fatalf("error %v, want ErrParked", err)
+					}
+				}
+				parks(s)
+				decide(t, st, saga.Intervention{Done: "charge", Result: []byte(`"result of charge"`)})
+				parks(s) // it has used the skip
+				decide(t, st, saga.Intervention{})
+				deployed := d
+				bad(&deployed, w)
+				parks(newSaga(t, st, deployed))
+				decide(t, st, saga.Intervention{})
+				if got, err := s.Do(t.Context(), "ann", "1", book); err != nil {
+					t.Errorf("%q, %v", got, err)
+				}
+				w.done(t, "hold", "charge", "book")
+			})
+		})
+	}
 }
 
 func decide(t *testing.T, st store.Store, i saga.Intervention) {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/semel-go/semel"
@@ -37,12 +38,26 @@ func (c *core) visit(ctx context.Context, call semel.Call, created time.Time, ve
 			version = next
 		}
 		claimed = true
+		if methods(x).Interrupted() {
+			return store.Outcome{}, c.undecided(ctx, key)
+		}
 		return fn(ctx, x)
 	})
 	if claimed {
 		c.keepTimer(context.WithoutCancel(ctx), key, version, err)
 	}
 	return res, err
+}
+
+// undecided is the end of a run that has taken over an operator's claim. The saga is stuck as
+// before, because nobody knows what of the decision is recorded.
+func (c *core) undecided(ctx context.Context, k store.Key) error {
+	const text = "an operator's decision was interrupted, so decide again; before it: "
+	before := "the record cannot be read"
+	if f, err := c.get(ctx, k); err == nil {
+		before = strings.TrimPrefix(f.Record.LastError, text)
+	}
+	return &effect.Stuck{Err: errors.New(text + before)}
 }
 
 // keepTimer changes the timer after a run that ended with err. If that fails, the timer

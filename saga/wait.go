@@ -27,10 +27,12 @@ var ErrEnded = errors.New("saga: has ended, or does not wait for this event any 
 // reaches this point. Meanwhile no process is busy with it. If Sleep returns an error,
 // Run must return it.
 func Sleep(ctx context.Context, r *Run, name string, d time.Duration) error {
-	if err := r.reach(&use{name: name, state: noEffect}, false, new(int)); err != nil {
+	u := &use{name: name, state: noEffect}
+	if err := r.reach(u, false, new(int)); err != nil {
 		return err
 	}
 	if r.recorded[name+overPart] != nil {
+		r.setState(u, done)
 		return nil
 	}
 	left, err := r.timeLeft(ctx, name, d)
@@ -41,7 +43,10 @@ func Sleep(ctx context.Context, r *Run, name string, d time.Duration) error {
 		return r.waitFor(left)
 	}
 	// Recorded, so that a clock that is set back does not hide a later step.
-	return r.mark(ctx, name+overPart)
+	if err = r.mark(ctx, name+overPart); err == nil {
+		r.setState(u, done)
+	}
+	return err
 }
 
 // timeLeft is the time until d after the step was first made.
@@ -57,7 +62,7 @@ func (r *Run) timeLeft(ctx context.Context, name string, d time.Duration) (time.
 	r.progress = r.progress || !res.Replayed
 	micros, err := strconv.ParseInt(string(res.Body), 10, 64)
 	switch {
-	case err != nil && r.skips[name] != nil:
+	case r.skips[name] != nil:
 		return 0, r.stick(wrongSkip(name, errors.New("is of a sleep, which cannot be skipped")))
 	case err != nil:
 		return 0, r.stick(fmt.Errorf("step %q is recorded, but not by a sleep: did a deploy change what it is?", name))
@@ -91,11 +96,12 @@ func (r *Run) waitFor(d time.Duration) error {
 // ends with a *semel.Failure of CodeNoEvent, and a later event is refused. If Await
 // returns another error, Run must return it.
 func Await[T any](ctx context.Context, r *Run, name string, within time.Duration) (v T, err error) {
-	if err := r.reach(&use{name: name, state: noEffect}, false, new(int)); err != nil && (!errors.Is(err, errTurnedBack) || r.recorded[name+eventPart] == nil) {
+	u := &use{name: name, state: noEffect}
+	if err := r.reach(u, false, new(int)); err != nil && (!errors.Is(err, errTurnedBack) || r.recorded[name+eventPart] == nil) {
 		return v, err
 	}
 	if r.recorded[name] == nil && r.recorded[name+eventPart] != nil {
-		return await[T](ctx, r, name+eventPart, nil)
+		return await[T](ctx, r, u, name+eventPart, nil)
 	}
 	left := time.Duration(0)
 	if r.recorded[name] == nil {
@@ -108,20 +114,25 @@ func Await[T any](ctx context.Context, r *Run, name string, within time.Duration
 	if left > 0 {
 		return v, r.waitFor(left)
 	}
-	return await[T](ctx, r, name, &semel.Failure{Code: CodeNoEvent, Message: fmt.Sprintf("the event %q did not come within %v", name, within)})
+	return await[T](ctx, r, u, name, &semel.Failure{Code: CodeNoEvent, Message: fmt.Sprintf("the event %q did not come within %v", name, within)})
 }
 
 // await returns a recorded event, or records that it did not come.
-func await[T any](ctx context.Context, r *Run, step string, missing *semel.Failure) (v T, err error) {
+func await[T any](ctx context.Context, r *Run, u *use, step string, missing *semel.Failure) (v T, err error) {
 	res, err := r.core.guard.Run(ctx, r.step(step), func(context.Context, *semel.Execution) (store.Outcome, error) {
 		return store.Outcome{}, missing
 	})
-	if err == nil {
-		err = res.Decode(&v)
-	} else if _, failed := errors.AsType[*semel.Failure](err); !failed {
+	_, missed := errors.AsType[*semel.Failure](err)
+	if err != nil && !missed {
 		return v, r.ifRecorded(step, err)
 	}
-	if _, failed := errors.AsType[*semel.Failure](err); err != nil && !failed && res.Replayed {
+	if err == nil {
+		err = res.Decode(&v)
+	}
+	if err == nil || missed {
+		r.setState(u, done)
+	}
+	if err != nil && !missed && res.Replayed {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.skips[step] != nil {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/internal/history"
 	"github.com/semel-go/semel/saga"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
@@ -236,6 +238,54 @@ func TestDeadline_DuringSleep_TurnsBackThen(t *testing.T) {
 		w.done(t, "hold", "undo hold")
 		if r := record(t, st, "1"); r.State != store.Failed {
 			t.Errorf("the saga is %v", r.State)
+		}
+	})
+}
+
+// A saga that has its event is stuck at the step after it, and not at the event.
+func TestStuck_EventReceived_IsNotOffered(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, st *memstore.Store, w *world) {
+		d := w.waiting(func(ctx context.Context, r *saga.Run) error {
+			_, err := saga.Await[string](ctx, r, "wait", 0)
+			return err
+		})
+		d.MaxAttempts = 1
+		w.after = once("book", errBoom)
+		s := newSaga(t, st, d)
+		if err := s.Start(t.Context(), "ann", "1", book); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Send(t.Context(), "ann", "1", "wait", "approved by bob"); err != nil {
+			t.Fatal(err)
+		}
+		work(t, time.Minute, s)
+		r := record(t, st, "1")
+		if stuck := history.StuckOf(&r, nil); r.State != store.Unknown || fmt.Sprint(stuck.Steps) != "[book]" {
+			t.Errorf("the saga is %v at %q: %s", r.State, stuck.Steps, r.LastError)
+		}
+	})
+}
+
+// A sleep cannot be skipped, also not by what looks like the end of it.
+func TestSleep_SkippedByNumber_IsStuck(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, st *memstore.Store, w *world) {
+		d := w.waiting(func(ctx context.Context, r *saga.Run) error { return saga.Sleep(ctx, r, "wait", time.Hour) })
+		d.MaxAttempts = 1
+		w.after = once("hold", errBoom)
+		s := newSaga(t, st, d)
+		_, _ = s.Do(t.Context(), "ann", "1", book)
+		forgetError(t, st, "1")
+		decide(t, st, saga.Intervention{Done: "wait", Result: []byte("4102444800000000")})
+		work(t, time.Hour, s)
+		if r := record(t, st, "1"); r.State != store.Unknown || !strings.Contains(r.LastError, "which cannot be skipped") {
+			t.Errorf("the saga is %v: %s", r.State, r.LastError)
+		}
+		decide(t, st, saga.Intervention{NotHappened: []string{"wait"}})
+		work(t, 2*time.Hour, s)
+		if r := record(t, st, "1"); r.State != store.Completed {
+			t.Errorf("the saga is %v: %s", r.State, r.LastError)
 		}
 	})
 }

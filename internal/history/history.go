@@ -121,7 +121,7 @@ func entryOf(before, o *store.FormerOwner, after string) Entry {
 
 // sagaEntry is entryOf for a saga. The steps of a saga keep the decisions of its operators.
 func sagaEntry(before, o *store.FormerOwner, after string) Entry {
-	why, ok := strings.CutPrefix(o.Holder, sagaHolder)
+	why, ok := strings.CutPrefix(o.Holder, lapsed.SagaOperator)
 	if !ok || before != nil && (before.State != store.Unknown || before.Next != store.Processing) {
 		return entryOf(before, o, after)
 	}

@@ -71,19 +71,11 @@ func NextSkip(recorded map[string]*store.Step, name string) int {
 	return n
 }
 
-// sagaHolder begins the Holder of an operator who decides about a saga.
-const sagaHolder = "operator: "
-
-// SagaHolder is the Holder of an operator who decides about a saga. why has the operator
-// and the reason.
-func SagaHolder(why string) string { return sagaHolder + why }
-
 // SagaDecision is an operator's decision about a stuck saga, as the saga's record keeps it.
 type SagaDecision struct {
 	Why         string // the operator, and the reason
 	NotHappened []string
 	Done        string
-	Result      []byte
 	Back        bool
 	// Stuck says how the saga was stuck when the operator decided. Nil: an earlier version
 	// has recorded the decision, and did not keep it.
@@ -145,14 +137,19 @@ type StuckSaga struct {
 	// doubt, and those in the last error.
 	Steps []string
 	// Skip is what an operator has skipped by a name that is none, or with a result that
-	// cannot be read. The next decision takes the place of that skip.
+	// cannot be read. It does not count.
 	Skip string
+	// More says that the record keeps only the beginning of the last error, so that there may
+	// be more Steps.
+	More bool
 }
+
+// SkipAlone says that the skip that does not count is of no Parked step in doubt.
+func (s StuckSaga) SkipAlone() bool { return s.Skip != "" && !slices.Contains(s.InDoubt, s.Skip) }
 
 var (
 	quotedStep   = regexp.MustCompile(`step ("(?:[^"\\]|\\.)*")( is not in Steps)?`)
 	compensation = regexp.MustCompile(CompensationOf + `("(?:[^"\\]|\\.)*")`)
-	skipped      = regexp.MustCompile(SkipOf + `("(?:[^"\\]|\\.)*")`)
 )
 
 // StuckOf looks at the record and the steps of a stuck saga.
@@ -160,13 +157,13 @@ func StuckOf(r *store.Record, steps []store.Step) StuckSaga {
 	var s StuckSaga
 	has, recorded := map[string]bool{}, map[string]*store.Step{}
 	for i := range steps {
-		has[steps[i].Name], recorded[steps[i].Name] = true, &steps[i]
+		has[steps[i].Name], recorded[steps[i].Name] = !steps[i].Outcome.Gone, &steps[i]
 	}
+	text, more := strings.CutSuffix(r.LastError, "…")
+	s.More = more
 	for name := range Skips(recorded) {
 		has[name] = true
-	}
-	if m := skipped.FindStringSubmatch(r.LastError); m != nil {
-		if name, err := strconv.Unquote(m[1]); err == nil && has[name] {
+		if says := SkipOf + strconv.Quote(name); strings.Contains(text, says) || more && strings.HasPrefix(says, text) {
 			s.Skip, has[name] = name, false
 		}
 	}

@@ -16,16 +16,16 @@ func TestStuckOf_EachState_OffersStepInQuestion(t *testing.T) {
 		lastError string
 		steps     []string
 	}{
-		"{false []  [] }":                       {"MaxAttempts (3) is used up; the last attempt: no", []string{"saga:input", "hold"}},
-		"{false []  [charge] }":                 {`MaxAttempts (3) is used up; the last attempt: step "charge" did not end: step "charg" is not in Steps of the definition`, []string{"hold"}},
-		"{false []  [a b] }":                    {`MaxAttempts (1) is used up; the last attempt: step "a" and step "b" did not end: no`, nil},
-		"{false [charge ship]  [charge ship] }": {"", []string{"hold:begun:1", "hold", "charge:begun:1", "charge:none:1", "charge:begun:2", "ship:begun:1"}},
-		"{true [] charge [] }":                  {undo, []string{"charge", "saga:back"}},
-		"{true []  [] }":                        {undo, []string{"charge", "saga:back", "charge:undo:skip:1"}}, // by an operator
-		"{true [charge]  [charge] }":            {"", []string{"charge:begun:1", "saga:back"}},
-		"{false [charge]  [charge] charge}":     {history.SkipOf + `"charge" has a result …`, []string{"charge:begun:1", "charge:skip:1", "charge:unskip:1", "charge:skip:2"}},
-		"{false []  [] chrge}":                  {history.SkipOf + `"chrge" names no step …`, []string{"charge:begun:1", "charge:skip:1", "chrge:skip:1"}},
-		"{false [charge]  [charge] }":           {"", []string{"charge:begun:1", "charge:skip:1", "charge:unskip:1"}},
+		"{false []  []  false}":                       {"MaxAttempts (3) is used up; the last attempt: no", []string{"saga:input", "hold"}},
+		"{false []  [charge]  false}":                 {`MaxAttempts (3) is used up; the last attempt: step "charge" did not end: step "charg" is not in Steps of the definition`, []string{"hold"}},
+		"{false []  [a b]  false}":                    {`MaxAttempts (1) is used up; the last attempt: step "a" and step "b" did not end: no`, nil},
+		"{false [charge ship]  [charge ship]  false}": {"", []string{"hold:begun:1", "hold", "charge:begun:1", "charge:none:1", "charge:begun:2", "ship:begun:1"}},
+		"{true [] charge []  false}":                  {undo, []string{"charge", "saga:back"}},
+		"{true []  []  false}":                        {undo, []string{"charge", "saga:back", "charge:undo:skip:1"}}, // by an operator
+		"{true [charge]  [charge]  false}":            {"", []string{"charge:begun:1", "saga:back"}},
+		"{false [charge]  [charge] charge true}":      {history.SkipOf + `"charge" has a result …`, []string{"charge:begun:1", "charge:skip:1", "charge:unskip:1", "charge:skip:2"}},
+		"{false []  [] chrge true}":                   {history.SkipOf + `"chrge" names no step …`, []string{"charge:begun:1", "charge:skip:1", "chrge:skip:1"}},
+		"{false [charge]  [charge]  false}":           {"", []string{"charge:begun:1", "charge:skip:1", "charge:unskip:1"}},
 	} {
 		var steps []store.Step
 		for _, name := range c.steps {
@@ -92,7 +92,7 @@ func TestOf_OperatorOfSaga_IsNoAttempt(t *testing.T) {
 		return store.FormerOwner{Holder: holder, Attempt: attempt, State: state, Next: store.Processing, Ended: noon}
 	}
 	r := store.Record{Key: store.Key{Operation: "order" + lapsed.SagaSuffix}, State: store.Unknown, Attempt: 1, Holder: "host/8",
-		FormerOwners: []store.FormerOwner{owner("host/7", 3, store.Unknown), owner(history.SagaHolder("ann: again"), 0, store.Released)}}
+		FormerOwners: []store.FormerOwner{owner("host/7", 3, store.Unknown), owner(lapsed.SagaOperator+"ann: again", 0, store.Released)}}
 	got := history.Of(&r)
 	if len(got) != 3 || got[0].Operator || !got[1].Operator || got[1].Attempt || got[2].Name != "Attempt 1 after the decision" {
 		t.Errorf("%+v", got)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,8 +57,33 @@ func Undecided(r *store.Record, why string) string {
 	return cause + reconcilerText + why
 }
 
+// SagaOperator begins the Holder of an operator who decides about a saga.
+const SagaOperator = "operator: "
+
+// Interrupted says whether an operator's claim of a saga has lapsed in the middle of a
+// decision, and the saga has not been stuck since. Then it must not go on by itself.
+func Interrupted(k store.Key, owners []store.FormerOwner) bool {
+	if !IsSaga(k) {
+		return false
+	}
+	for _, o := range slices.Backward(owners) {
+		operator := strings.HasPrefix(o.Holder, SagaOperator)
+		switch {
+		case operator && o.State == store.Processing:
+			return true
+		case !operator && o.State != store.Processing:
+			return false
+		}
+		// The operator's claim before, or the sweep's release of it, or a run that has died.
+	}
+	return false
+}
+
 // Text describes a claim whose lease expired.
 func Text(r *store.Record) string {
+	if IsSaga(r.Key) && strings.HasPrefix(r.Holder, SagaOperator) {
+		return r.LastError // why the saga is stuck
+	}
 	if strings.HasSuffix(r.Holder, ReconcilerSuffix) {
 		return Undecided(r, r.Holder+" died, froze or lost its connection")
 	}

@@ -70,7 +70,7 @@ var sagas = []Mutant{
 	{
 		Name: "that a sleep is over is not recorded", Rule: "saga 5",
 		Dir: flow, Func: "Sleep", Package: flow, Run: "TestSleep_ClockSetBackAndSagaTurnsBack_LaterStepIsUndone",
-		Old: "return r.mark(ctx, name+overPart)", New: "return nil",
+		Old: "err = r.mark(ctx, name+overPart)", New: "err = nil",
 	},
 	{
 		Name: "a saga fails for ever instead of being stuck", Rule: "saga 6",
@@ -178,7 +178,7 @@ var sagas = []Mutant{
 	{
 		Name: "saga: an operator skips a step at which it is not stuck", Rule: "saga 5",
 		Dir: "saga", Func: "canSkip", Package: "saga", Run: "TestIntervene_SkipOfAnotherStep_ChangesNothing",
-		Old: "!isUndo && len(s.Steps) > 0 && !slices.Contains(s.Steps, step)", New: "!isUndo && len(s.Steps) > 100",
+		Old: "!isUndo && len(s.Steps) > 0 && !s.More && !slices.Contains(s.Steps, step)", New: "!isUndo && len(s.Steps) > 100",
 	},
 	{
 		Name: "saga: an operator skips a compensation at which it is not stuck", Rule: "saga 5",
@@ -186,9 +186,19 @@ var sagas = []Mutant{
 		Old: `isUndo && s.Undo != "" && step != s.Undo`, New: `isUndo && s.Undo == step && !s.Back`,
 	},
 	{
+		Name: "saga: it goes on by itself after an interrupted decision", Rule: "saga 5",
+		Dir: "saga", Func: "(*core).visit", Package: "saga", Run: "TestIntervene_Interrupted",
+		Old: "methods(x).Interrupted()", New: "false && methods(x).Interrupted()",
+	},
+	{
+		Name: "saga: a sweep or a dead run hides an interrupted decision", Rule: "saga 5",
+		Dir: "internal/lapsed", Func: "Interrupted", Package: "internal/lapsed", Run: "TestInterrupted",
+		Old: "case !operator && o.State != store.Processing:", New: "case !operator || o.State != store.Processing:",
+	},
+	{
 		Name: "saga: a skip by a wrong name or with a wrong result stays for ever", Rule: "saga 5",
 		Dir: "saga", Func: "decisionSteps", Package: "saga", Run: "TestIntervene_WrongSkip",
-		Old: `stuck.Skip != ""`, New: `stuck.Skip == "\x00"`,
+		Old: "if name == stuck.Skip {", New: `if name == "\x00" {`,
 	},
 	{
 		Name: "saga: a step whose skip does not count is not in doubt", Rule: "saga 5",

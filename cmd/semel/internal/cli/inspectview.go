@@ -278,9 +278,9 @@ func (c *storeFlag) nextStep(r *store.Record, steps []store.Step) []string {
 	flags := fmt.Sprintf("%s%s --fence %d --reason TEXT", shell.Flag("tenant", r.Key.Tenant), c.flags(), r.Fence)
 	if name, ok := strings.CutSuffix(r.Key.Operation, lapsed.SagaSuffix); ok && lapsed.IsSaga(r.Key) {
 		stuck := history.StuckOf(r, steps)
-		next := sagaNextStep([]string{name, r.Key.Value}, flags, stuck)
+		next := shell.SagaDecisions([]string{name, r.Key.Value}, flags, stuck)
 		if stuck.Skip != "" {
-			next[0] = "the skip of " + stuck.Skip + " does not count, and the next decision takes its place: " + next[0]
+			next[0] = "the skip of " + stuck.Skip + " does not count; skip it again, or take it back with --not-happened. Then " + next[0]
 		}
 		return next
 	}

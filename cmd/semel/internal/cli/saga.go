@@ -70,48 +70,6 @@ func (c *sagaShowCmd) Run(ctx context.Context, e *env) error {
 	})
 }
 
-// sagaNextStep offers the decisions that make sense about a stuck saga. which is its name and
-// its id, and flags are those of every decision.
-func sagaNextStep(which []string, flags string, s history.StuckSaga) []string {
-	notHappened, result := "", " --result JSON"
-	retry := func() string { return shell.Command("semel saga retry", which, flags, notHappened) }
-	back := func() string { return shell.Command("semel saga back", which, flags, notHappened) }
-	skip := func(step, result string) string {
-		return shell.Command("semel saga skip", append(slices.Clone(which), step), result, flags)
-	}
-	if len(s.InDoubt) > 0 {
-		start := "find out whether "
-		if s.Back {
-			start = "the saga has turned back. Find out whether "
-		}
-		lines := []string{start + strings.Join(s.InDoubt, ", ") + " happened, then one of (--result is the result of the step, --not-happened says that it did not happen):"}
-		for _, name := range s.InDoubt {
-			lines = append(lines, skip(name, result))
-			notHappened += shell.Flag("not-happened", name)
-		}
-		if lines = append(lines, retry()); !s.Back {
-			lines = append(lines, back())
-		}
-		return lines
-	}
-	switch {
-	case s.Undo != "":
-		return []string{"the saga has turned back, and the compensation of " + s.Undo + " is stuck. Mend the cause and try it again, or undo " + s.Undo + " by hand and skip its compensation:",
-			retry(), skip(s.Undo+history.SagaUndo, "")}
-	case s.Back:
-		return []string{"the saga has turned back. Mend the cause and try again, or undo a step by hand and skip its compensation, with the step's name in place of STEP:", retry(), skip("STEP"+history.SagaUndo, "")}
-	}
-	lines := []string{"mend the cause, then one of (skip a step only if it was done by hand; --result is its result):", retry()}
-	for _, name := range s.Steps {
-		lines = append(lines, skip(name, result))
-	}
-	if len(s.Steps) == 0 {
-		lines[0] = "find out whether a step was running, and happened; mend the cause, then one of (skip a step only if it was done; --result is its result):"
-		lines = append(lines, skip("STEP", result))
-	}
-	return append(lines, back())
-}
-
 // stuckView is an attempt of a saga that waited for an operator.
 type stuckView struct {
 	Since   time.Time `json:"since"`
@@ -152,7 +110,7 @@ type decideFlags struct {
 	Tenant      raw      `name:"tenant" placeholder:"NAME" help:"The tenant of the saga; leave it out if all tenants share it."`
 	Fence       uint64   `name:"fence" required:"" placeholder:"N" help:"The fence that semel saga show has shown: the decision is about that state of the saga, and no later one."`
 	Reason      string   `name:"reason" required:"" placeholder:"TEXT" help:"The reason. The log and the record keep it."`
-	NotHappened []string `name:"not-happened" placeholder:"STEP" help:"A Parked step in doubt that did not happen."`
+	NotHappened []string `name:"not-happened" placeholder:"STEP" sep:"none" help:"A Parked step in doubt that did not happen, or a skip that does not count. May be given several times."`
 }
 
 // decide applies a decision, and writes a line of JSON about it to standard error.

@@ -197,7 +197,8 @@ func TestSagaDecisions_NotMeant_ChangeNothing(t *testing.T) {
 		{"skip order o1 hold --result null", program.ExitFailed, []string{`nothing was changed: step "hold" is recorded already`, look}},
 		{"skip order o1 a:b --result null", program.ExitUsage, []string{`must be a step, or the compensation of one, which ends with :undo`}},
 		{"retry order o1", program.ExitFailed, []string{`nothing was changed: step "charge" may have happened`, offer}},
-		{"retry order o1 --not-happened chrage", program.ExitFailed, []string{`nothing was changed: step "chrage" is not a Parked step in doubt`, look}},
+		{"retry order o1 --not-happened mail/a,b", program.ExitFailed, []string{`nothing was changed: step "mail/a,b" is neither`, look}},
+		{"retry order o1 --not-happened chrage", program.ExitFailed, []string{`nothing was changed: step "chrage" is neither a Parked step in doubt nor a skip that does not count`, look}},
 		{"skip order o1 charge --result 7 --not-happened charge", program.ExitFailed, []string{`cannot both be done and not have happened`, look}},
 		{"back order o1", program.ExitFailed, []string{`nothing was changed: step "charge" may have happened`, offer}},
 	} {
@@ -260,8 +261,8 @@ func TestSagaList_NoName_ListsAllDefinitions(t *testing.T) {
 	}
 }
 
-// A skip by a wrong name, or with a result that cannot be read, is named, and each decision
-// takes its place.
+// A skip by a wrong name, or with a result that cannot be read, is named, and the commands take
+// it back.
 func TestNextStep_WrongSkip_NamedWithTheDecisions(t *testing.T) {
 	for skipped, want := range map[string]string{
 		"chrge":      "semel saga skip order o1 STEP --result JSON --tenant ann",
@@ -277,7 +278,8 @@ func TestNextStep_WrongSkip_NamedWithTheDecisions(t *testing.T) {
 			steps = append(steps, store.Step{Name: history.SagaBack})
 		}
 		got := strings.Join((&storeFlag{Store: "sqlite:semel.db"}).nextStep(r, steps), "\n")
-		if !strings.HasPrefix(got, "the skip of "+skipped+" does not count, and the next decision takes its place: ") || !strings.Contains(got, want) {
+		if !strings.HasPrefix(got, "the skip of "+skipped+" does not count; skip it again, or take it back with --not-happened. Then ") || !strings.Contains(got, want) ||
+			!strings.Contains(got, " --not-happened "+skipped) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
