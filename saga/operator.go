@@ -88,6 +88,16 @@ func Intervene(ctx context.Context, st store.Store, seen store.Record, i Interve
 		return refuse(semel.ErrInvalid, "%w", err)
 	}
 	p := proposalOf(&seen, i.Why)
+	setTimer := func(wait time.Duration) error { // for a worker's next look
+		_, err := retry.Do(ctx, func() (store.Found, error) {
+			_, err := timers.SetTimer(ctx, seen.Key, store.Owner{}, newVersion(), wait)
+			return store.Found{}, err
+		})
+		return err
+	}
+	if err := setTimer(p.Lease); err != nil { // before the claim, which may lapse
+		return refuse(semel.ErrUnavailable, "nothing was changed: set the timer: %w", err)
+	}
 	f, err := retry.Do(ctx, func() (store.Found, error) { return st.Swap(ctx, seen.Seen(), p) })
 	switch {
 	case errors.Is(err, store.ErrNotFound) || err == nil && !f.Won:
@@ -107,9 +117,8 @@ func Intervene(ctx context.Context, st store.Store, seen store.Record, i Interve
 	if err != nil {
 		return refuse(semel.ErrUnavailable, "%w; the decision is recorded, but the saga may stay stuck: look at it, and decide again if it does", err)
 	}
-	_, err = timers.SetTimer(ctx, seen.Key, store.Owner{}, newVersion(), 0)
-	if err != nil {
-		return refuse(semel.ErrUnavailable, "it is decided, but the saga goes on only when a worker looks at it, within %v: %w", stuckLook, err)
+	if err := setTimer(0); err != nil {
+		return refuse(semel.ErrUnavailable, "it is decided, but the saga goes on only when a worker looks at it, within %v: %w", p.Lease, err)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ type simProcess struct {
 	*memstore.Store
 	w    *simWorld
 	dead atomic.Bool
+	left atomic.Int64 // how many requests it still makes; 0: no limit
 	stop context.CancelFunc
 }
 
@@ -26,6 +27,9 @@ func (p *simProcess) kill() {
 // through makes one request to the store.
 func through[T any](p *simProcess, send func() (T, error)) (T, error) {
 	var none T
+	if p.left.Load() > 0 && p.left.Add(-1) == 0 {
+		p.kill()
+	}
 	if p.w.chance("process frozen before a request", 60) {
 		sleep(p.w.upTo(3 * simLease))
 	}

@@ -164,7 +164,11 @@ func (w *simWorld) operate(id string) {
 	}
 	i.Back = w.rng.IntN(4) == 0 && !has["saga:back"]
 	w.mu.Unlock()
-	_ = saga.Intervene(ctx, w.st, f.Record, i) // it may have changed since
+	p := &simProcess{Store: w.st, w: w, stop: func() {}}
+	if w.chance("an operator's process died in a decision", 3) {
+		p.left.Store(1 + int64(w.upTo(6)))
+	}
+	_ = saga.Intervene(ctx, p, f.Record, i) // it may have changed since
 }
 
 // stuckCompensation is the step whose compensation an error names, if it does.
