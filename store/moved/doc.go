@@ -11,6 +11,10 @@
 // No process may use the old store alone while another uses the new one: the old store
 // does not learn what the new one has recorded, so that both would run the same call.
 //
+// Copy the rest within the retention after the second part, and not later. If a saga or a call
+// in doubt of the old store has ended in the new one, and its record there has expired or was
+// erased, Copy brings it back as it was, and it runs again.
+//
 // A record keeps its state, fence, owner, times, outcome and steps. The fences of the new
 // store are above the fences of the old one, because New waits until the new store's clock
 // is past the old store's. The timers of sagas are set again, due at once: a timer may be
