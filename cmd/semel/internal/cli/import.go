@@ -16,6 +16,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/secrets"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/internal/names"
 	"github.com/semel-go/semel/store"
 )
 
@@ -92,7 +93,7 @@ func (c *importCmd) Run(ctx context.Context, e *env) (err error) {
 				messages.say("semel import: row %d: %s", row, reason)
 				return
 			}
-			k.Value = k.Value[:min(len(k.Value), importer.MaxKey)]
+			k.Value = k.Value[:min(len(k.Value), names.Max)]
 			messages.say("semel import: row %d: %s: %s", row, reason, nameOf(k))
 		},
 		Different: func(row int64, k store.Key) {

@@ -68,7 +68,7 @@ func TestImport_BadRow_NamedAndExitCode1(t *testing.T) {
 	t.Parallel()
 	from, to := homeGrown(t, `('ann', 'k1', 201, 'a'), ('ann', '', 201, 'a'), ('ann', 'k3', NULL, 'a')`), "sqlite:"+filepath.Join(t.TempDir(), "semel.db")
 	r := command(t, "import", "--from", from, "--query", seenQuery, "--to", to)
-	if r.code != 1 || !strings.Contains(r.stdout, "imported 1,") || !strings.Contains(r.stderr, "row 2: key: has 0 bytes") || !strings.Contains(r.stderr, "row 3: status: is missing") ||
+	if r.code != 1 || !strings.Contains(r.stdout, "imported 1,") || !strings.Contains(r.stderr, "row 2: key: is empty") || !strings.Contains(r.stderr, "row 3: status: is missing") ||
 		!strings.Contains(r.stderr, "for rows without one: operation http, tenant ann, key k3\n") {
 		t.Errorf("%+v", r)
 	}

@@ -69,7 +69,7 @@ func TestRun_Again_ChangesNothing(t *testing.T) {
 		t.Errorf("%+v, %v", stats, err)
 	}
 	slices.Sort(bad)
-	if len(bad) != 2 || !strings.HasPrefix(bad[0], "3 it is damaged") || !strings.HasPrefix(bad[1], "5 key: has 0 bytes") {
+	if len(bad) != 2 || !strings.HasPrefix(bad[0], "3 it is damaged") || !strings.HasPrefix(bad[1], "5 key: is empty") {
 		t.Errorf("bad are %q", bad)
 	}
 	before := get(t, st, store.Key{Operation: "http", Value: "a"})
@@ -126,6 +126,26 @@ func TestSQL_PostgresTable_RowsByName(t *testing.T) {
 		"CREATE TABLE "+table+" (id text, account text, code smallint, answer jsonb, at timestamptz)",
 		"INSERT INTO "+table+` VALUES ('k1', 'ann', 201, '{"id": 1}', '2026-11-28 10:00:00+00'), ('k2', NULL, NULL, NULL, NULL)`)
 	imported(t, url, "SELECT id, account AS tenant, code AS status, answer AS body, at AS created FROM "+table+" ORDER BY id", `{"id": 1}`)
+}
+
+// A database pads char(n), and has a time that never comes. Neither may pass for imported.
+func TestSQL_PostgresPaddedKeyOrInfinity_IsBadRow(t *testing.T) {
+	url := pgtest.URL(t)
+	fill(t, "pgx", url, "DROP TABLE IF EXISTS padded", "CREATE TABLE padded (key char(40), code smallint, expires timestamptz)",
+		"INSERT INTO padded VALUES ('8e03978e-40d5-43dd-bc93-6894a57f9324', 200, now() + interval '1 day'), ('k2', 200, 'infinity'), ('k3', 200, '-infinity')")
+	for query, want := range map[string]Stats{
+		"SELECT key, code AS status, expires FROM padded":                                                           {Read: 3, Bad: 3},
+		"SELECT trim(key) AS key, code AS status, expires FROM padded":                                              {Read: 3, Imported: 1, Bad: 2},
+		"SELECT trim(key) AS key, code AS status, LEAST(expires, now() + interval '1 year') AS expires FROM padded": {Read: 3, Imported: 2, Bad: 1},
+	} {
+		source, err := SQL(url, query, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stats, err := Run(t.Context(), source, memstore.New(nil), &Options{Defaults: *defaults}); err != nil || stats != want {
+			t.Errorf("%s: %+v, %v; want %+v", query, stats, err, want)
+		}
+	}
 }
 
 func fill(t *testing.T, driver, name string, statements ...string) {
