@@ -93,7 +93,7 @@ func checkKey(k store.Key) error {
 	}
 	for _, f := range []struct{ name, value string }{{"operation", k.Operation}, {"tenant", k.Tenant}, {"key", k.Value}} {
 		if strings.TrimSpace(f.value) != f.value {
-			errs = append(errs, fmt.Errorf("%s: begins or ends with a blank, as a column of the type char(n) adds them; write trim(…) AS %[1]s in the query", f.name))
+			errs = append(errs, fmt.Errorf("%s: begins or ends with a blank, such as PostgreSQL adds to char(n); write trim(…) AS %[1]s in the query", f.name))
 		}
 	}
 	return errors.Join(errs...)
