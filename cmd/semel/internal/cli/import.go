@@ -16,16 +16,17 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/secrets"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/internal/names"
 	"github.com/semel-go/semel/store"
 )
 
 type importCmd struct {
-	From  string   `name:"from" placeholder:"URL" required:"" help:"Where the keys are: sqlite:PATH or postgres://USER@HOST/DATABASE with --query, or redis://HOST:PORT/0 with --match and --name."`
+	From  string   `name:"from" placeholder:"URL" required:"" help:"Where the keys are: sqlite:PATH or postgres://USER@HOST/DATABASE with --query, or redis://HOST:PORT/0, which is no node of a Redis Cluster, with --match and --name."`
 	Query string   `name:"query" placeholder:"SQL" help:"A query whose columns are named operation, tenant, key, status, body, content_type, location, codec, created and expires. key is required, and status, unless --status is given."`
 	Match string   `name:"match" placeholder:"PATTERN" help:"Which keys of Redis, such as 'idem:*'."`
 	Name  string   `name:"name" placeholder:"PATTERN" help:"What the name of a key of Redis has: text, and {operation}, {tenant} and {key}, such as 'idem:{tenant}:{key}'."`
 	Value string   `name:"value" placeholder:"KIND" default:"json" enum:"json,body,none" help:"What a string of Redis holds: json (an object with the columns; default), body (the answer's body) or none. A hash has the columns as fields."`
-	Field []string `name:"field" placeholder:"COLUMN=NAME" help:"A column, member or field of another name, such as status=response_code. May be repeated."`
+	Field []string `name:"field" placeholder:"COLUMN=NAME" help:"A column, member or field of another name, such as status=response_code. What has the column's own name is not read then. May be repeated."`
 
 	To   string `name:"to" placeholder:"URL" default:"sqlite:semel.db" help:"The store (default ${default})."`
 	Keys string `name:"encryption-keys" placeholder:"FILE" help:"The keys that encrypt the store's records, as for semel proxy (default: they are not)."`
@@ -42,9 +43,9 @@ type importCmd struct {
 func (*importCmd) Help() string {
 	return `Takes over keys that a service has recorded itself, so that a duplicate of an old request is answered from the record as soon as the service is behind semel proxy, or uses a Guard. Each row becomes a completed record with its answer. A query without a column body makes tombstones: duplicates get the status, and no body. Import only rows whose request has ended; leave out those that are in progress by the query.
 
-What the old request was is not known, so that its key answers any request of its operation and tenant. Times are timestamps, text such as 2026-11-28T10:00:00Z, or seconds or milliseconds since 1970. A row that has expired is left out.
+What the old request was is not known, so that its key answers any request of its operation and tenant. Times are timestamps, text such as 2026-11-28T10:00:00Z, or seconds or milliseconds since 1970, from the year 2000 to 9999. A row that has expired is left out.
 
-A key that has a record already is never changed. It is counted as already there, or as different if the answers differ. So the command may be killed and run again. A row that cannot be imported is named with its number and the reason.
+A key that has a record already is never changed. It is counted as already there, or as different if the answers differ. So the command may be killed and run again. A row that cannot be imported is named with its number and the reason. So are a key that begins or ends with a blank, and PostgreSQL's infinity.
 
 The exit code is 0 if each row is imported, there or expired, and otherwise 1.
 
@@ -87,12 +88,15 @@ func (c *importCmd) Run(ctx context.Context, e *env) (err error) {
 		Defaults: importer.Defaults{Operation: c.Operation, Status: c.Status, Retention: time.Duration(c.Retention), HashKeys: secret},
 		DryRun:   c.DryRun,
 		Bad: func(row int64, k store.Key, err error) {
-			reason := strings.Join(input.Lines(err), "; ")
+			reason := clean(strings.Join(input.Lines(err), "; "))
+			if e, ok := errors.AsType[*importer.RowError](err); ok && e.Name != "" && secret == nil {
+				reason = clean(cut(e.Name)) + ": " + reason
+			}
 			if k.Value == "" {
 				messages.say("semel import: row %d: %s", row, reason)
 				return
 			}
-			k.Value = k.Value[:min(len(k.Value), importer.MaxKey)]
+			k.Operation, k.Tenant, k.Value = cut(k.Operation), cut(k.Tenant), cut(k.Value)
 			messages.say("semel import: row %d: %s: %s", row, reason, nameOf(k))
 		},
 		Different: func(row int64, k store.Key) {
@@ -105,6 +109,9 @@ func (c *importCmd) Run(ctx context.Context, e *env) (err error) {
 	}
 	return errors.Join(err, c.write(e, &stats, absent), importLeft(&stats))
 }
+
+// cut is the part of a name that a message shows.
+func cut(name string) string { return name[:min(len(name), names.Max)] }
 
 // source is the rows of --from.
 func (c *importCmd) source() (importer.Source, func() error, error) {
@@ -151,15 +158,20 @@ func (c *importCmd) source() (importer.Source, func() error, error) {
 
 // rename are the columns by their names in the source.
 func (c *importCmd) rename() (map[string]string, error) {
-	names := map[string]string{}
+	columns := map[string]string{}
 	for _, f := range c.Field {
 		column, name, ok := strings.Cut(f, "=")
 		if !ok || name == "" || !slices.Contains(importer.Columns(), column) {
 			return nil, wrong("--field", f, "write COLUMN=NAME; the columns are "+strings.Join(importer.Columns(), ", "))
 		}
-		names[name] = column
+		for _, other := range columns {
+			if other == column {
+				return nil, wrong("--field", f, column+" has a --field already; give one for each column")
+			}
+		}
+		columns[name] = column
 	}
-	return names, nil
+	return columns, nil
 }
 
 // store is the store of --to, which is not open yet.

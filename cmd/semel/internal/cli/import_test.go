@@ -14,11 +14,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/semel-go/semel/cmd/semel/internal/program"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/internal/proctest"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
+	"github.com/semel-go/semel/store/redisstore/redistest"
 )
 
 // homeGrown makes a table of keys as a service may have it.
@@ -68,7 +71,7 @@ func TestImport_BadRow_NamedAndExitCode1(t *testing.T) {
 	t.Parallel()
 	from, to := homeGrown(t, `('ann', 'k1', 201, 'a'), ('ann', '', 201, 'a'), ('ann', 'k3', NULL, 'a')`), "sqlite:"+filepath.Join(t.TempDir(), "semel.db")
 	r := command(t, "import", "--from", from, "--query", seenQuery, "--to", to)
-	if r.code != 1 || !strings.Contains(r.stdout, "imported 1,") || !strings.Contains(r.stderr, "row 2: key: has 0 bytes") || !strings.Contains(r.stderr, "row 3: status: is missing") ||
+	if r.code != 1 || !strings.Contains(r.stdout, "imported 1,") || !strings.Contains(r.stderr, "row 2: key: is empty") || !strings.Contains(r.stderr, "row 3: status: is missing") ||
 		!strings.Contains(r.stderr, "for rows without one: operation http, tenant ann, key k3\n") {
 		t.Errorf("%+v", r)
 	}
@@ -165,6 +168,46 @@ func TestImport_SourceFails_NoStoreMade(t *testing.T) {
 	}
 }
 
+// With --hash-keys-file the messages show no name; without it they show it in one clean line.
+func TestImport_RedisBadRow_ShowsNameOnlyInTheClear(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	o, err := redis.ParseURL(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(o)
+	defer client.Close()
+	for name, value := range map[string]string{
+		"idem:canary\x1b[2J:k1": "no object", "idem:canary": "{}", "idem:canary:k\x1b[2J": "{}", "idem:canary:k2": `{"key":"canary","status":200}`,
+		"idem:canary:k3": `{"status":200,"operation":"\u001b[2J"}`, "idem:canary:" + strings.Repeat("k", 9999): "",
+	} {
+		if err := client.Set(t.Context(), name, value, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte(strings.Repeat("5a", 32)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, hashed := range []bool{false, true} {
+		args := []string{"import", "--from", server.URL(), "--match", "idem:*", "--name", "idem:{tenant}:{key}", "--to", "memory:"}
+		if hashed {
+			args = append(args, "--hash-keys-file", secret)
+		}
+		r := command(t, args...)
+		if r.code != program.ExitFailed || !strings.Contains(r.stdout, "read 6: imported 0, already there 0, different 0, expired 0, bad 6") {
+			t.Errorf("%+v", r)
+		}
+		if strings.Contains(r.stderr, ": idem:canary: the name does not fit idem:{tenant}:{key}\n") == hashed || strings.Contains(r.stderr, ": idem:canary·[2J:k1: the value is no JSON") == hashed {
+			t.Errorf("hashed %v: %q", hashed, r.stderr)
+		}
+		if strings.Contains(r.stderr, "canary") == hashed || strings.Contains(r.stderr, "\x1b") || len(r.stderr) > 4000 {
+			t.Errorf("hashed %v: %d bytes: %q", hashed, len(r.stderr), r.stderr)
+		}
+	}
+}
+
 func TestImport_WrongOptions_ExitCode2(t *testing.T) {
 	t.Parallel()
 	from := homeGrown(t, `('ann', 'k1', 201, 'a')`)
@@ -173,6 +216,7 @@ func TestImport_WrongOptions_ExitCode2(t *testing.T) {
 		"--match: and --name are required":      {"--from", "redis://127.0.0.1:1/0"},
 		"--name: \"idem\": has no {key}":        {"--from", "redis://127.0.0.1:1/0", "--match", "*", "--name", "idem"},
 		"--field: \"x=y\": write COLUMN=NAME":   {"--from", from, "--query", "x", "--field", "x=y"},
+		"--field: \"key=b\": key has a --field": {"--from", from, "--query", "x", "--field", "key=a", "--field", "key=b"},
 		"--from: \"mysql\": choose sqlite:PATH": {"--from", "mysql:x"},
 		"--status: \"42\"":                      {"--from", from, "--query", "x", "--status", "42"},
 		"--from: \"" + from + ".missing\": there is no such file; see what is there with: ls -l ": {"--from", from + ".missing", "--query", "x"},

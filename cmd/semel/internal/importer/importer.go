@@ -20,7 +20,7 @@ type Source func(ctx context.Context) iter.Seq2[Row, error]
 
 // Begin reads the first row, so that a source that cannot be read is known before a store is
 // made for it. The Source that it returns yields all rows, once. stop ends the source.
-func (s Source) Begin(ctx context.Context) (begun Source, stop func(), err error) {
+func (s Source) Begin(ctx context.Context) (begun Source, stop func(), _ error) {
 	ctx, cancel := context.WithCancel(ctx)
 	next, end := iter.Pull2(s(ctx))
 	stop = func() { cancel(); end() }
@@ -39,9 +39,12 @@ func (s Source) Begin(ctx context.Context) (begun Source, stop func(), err error
 }
 
 // RowError says why one row cannot be read. The import goes on.
-type RowError struct{ Err error }
+type RowError struct {
+	Name string // of the row in its source, if it has one; it may be personal data
+	Err  error
+}
 
-// Error says why.
+// Error says why, without the name.
 func (e *RowError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.

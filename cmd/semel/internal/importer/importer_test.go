@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
@@ -34,7 +32,7 @@ func rows(all ...Row) Source {
 			for _, row := range all {
 				var err error
 				if row == nil {
-					err = &RowError{errors.New("it is damaged")}
+					err = &RowError{Err: errors.New("it is damaged")}
 				}
 				if !yield(row, err) {
 					return
@@ -69,7 +67,7 @@ func TestRun_Again_ChangesNothing(t *testing.T) {
 		t.Errorf("%+v, %v", stats, err)
 	}
 	slices.Sort(bad)
-	if len(bad) != 2 || !strings.HasPrefix(bad[0], "3 it is damaged") || !strings.HasPrefix(bad[1], "5 key: has 0 bytes") {
+	if len(bad) != 2 || !strings.HasPrefix(bad[0], "3 it is damaged") || !strings.HasPrefix(bad[1], "5 key: is empty") {
 		t.Errorf("bad are %q", bad)
 	}
 	before := get(t, st, store.Key{Operation: "http", Value: "a"})
@@ -128,6 +126,26 @@ func TestSQL_PostgresTable_RowsByName(t *testing.T) {
 	imported(t, url, "SELECT id, account AS tenant, code AS status, answer AS body, at AS created FROM "+table+" ORDER BY id", `{"id": 1}`)
 }
 
+// A database pads char(n), and has a time that never comes. Neither may pass for imported.
+func TestSQL_PostgresPaddedKeyOrInfinity_IsBadRow(t *testing.T) {
+	url := pgtest.URL(t)
+	fill(t, "pgx", url, "DROP TABLE IF EXISTS padded", "CREATE TABLE padded (key char(40), code smallint, expires timestamptz)",
+		"INSERT INTO padded VALUES ('8e03978e-40d5-43dd-bc93-6894a57f9324', 200, now() + interval '1 day'), ('k2', 200, 'infinity'), ('k3', 200, '-infinity')")
+	for query, want := range map[string]Stats{
+		"SELECT key, code AS status, expires FROM padded":                                                           {Read: 3, Bad: 3},
+		"SELECT trim(key) AS key, code AS status, expires FROM padded":                                              {Read: 3, Imported: 1, Bad: 2},
+		"SELECT trim(key) AS key, code AS status, LEAST(expires, now() + interval '1 year') AS expires FROM padded": {Read: 3, Imported: 2, Bad: 1},
+	} {
+		source, err := SQL(url, query, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stats, err := Run(t.Context(), source, memstore.New(nil), &Options{Defaults: *defaults}); err != nil || stats != want {
+			t.Errorf("%s: %+v, %v; want %+v", query, stats, err, want)
+		}
+	}
+}
+
 func fill(t *testing.T, driver, name string, statements ...string) {
 	t.Helper()
 	db, err := sql.Open(driver, name)
@@ -172,10 +190,15 @@ func TestSQL_UnknownColumn_IsError(t *testing.T) {
 		"SELECT id FROM seen":                `the column "id" has no meaning`,
 		"SELECT id AS tenant FROM seen":      `no column "key"`,
 		"SELECT id AS key, 1 AS x FROM seen": `the column "x"`,
+		"SELECT id, 'k' AS key FROM seen":    `two columns are named "key"`,
 		"SELECT nothing":                     "--query",
 		"DELETE FROM seen RETURNING id":      "readonly",
 	} {
-		source, err := SQL("sqlite:"+path, query, nil)
+		var rename map[string]string
+		if strings.Contains(want, "two columns") {
+			rename = map[string]string{"id": "key"}
+		}
+		source, err := SQL("sqlite:"+path, query, rename)
 		if err == nil {
 			_, err = Run(t.Context(), source, memstore.New(nil), &Options{Defaults: *defaults})
 		}
@@ -185,56 +208,6 @@ func TestSQL_UnknownColumn_IsError(t *testing.T) {
 	}
 	if _, err := SQL("sqlite:"+path+".missing", "SELECT 1", nil); err == nil {
 		t.Error("a missing file is read")
-	}
-}
-
-func TestRedis_Keys_AreRows(t *testing.T) {
-	o, err := redis.ParseURL(redistest.URL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := redis.NewClient(o)
-	defer client.Close()
-	ctx := t.Context()
-	for _, err := range []error{
-		client.Set(ctx, "idem:ann:json", `{"code":201,"response":{"id":1},"extra":[1]}`, time.Hour).Err(),
-		client.HSet(ctx, "idem:ann:hash", "code", "409", "response", "no funds", "content_type", "text/plain").Err(),
-		client.Set(ctx, "idem:ann:text", "processing", 0).Err(),
-		client.RPush(ctx, "idem:ann:list", "x").Err(),
-		client.Set(ctx, "other:ann:k", "{}", 0).Err(),
-	} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	name, err := ParseKeyName("idem:{tenant}:{key}")
-	if err != nil {
-		t.Fatal(err)
-	}
-	source := &Redis{Client: client, Match: "idem:*", Name: name, Value: ValueJSON, Rename: map[string]string{"code": "status", "response": "body"}}
-	st := memstore.New(nil)
-	var bad []string
-	stats, err := Run(ctx, source.Rows, st, &Options{Defaults: *defaults, Bad: func(_ int64, _ store.Key, err error) { bad = append(bad, err.Error()) }})
-	if want := (Stats{Read: 4, Imported: 2, Bad: 2}); err != nil || stats != want {
-		t.Errorf("%+v, %q, %v", stats, bad, err)
-	}
-	slices.Sort(bad)
-	if len(bad) != 2 || !strings.Contains(bad[0], "neither a string nor a hash") || !strings.Contains(bad[1], "no JSON object") {
-		t.Errorf("bad are %q", bad)
-	}
-	k := store.Key{Operation: "http", Tenant: "ann", Value: "json"}
-	if r := get(t, st, k); r.Outcome.Code != 201 || string(r.Outcome.Body) != `{"id":1}` || time.Until(r.Expires) > time.Hour || time.Until(r.Expires) < 50*time.Minute {
-		t.Errorf("%+v", r)
-	}
-	k.Value = "hash"
-	if r := get(t, st, k); r.Outcome.Code != 409 || string(r.Outcome.Body) != "no funds" || len(r.Outcome.Header) != 1 || time.Until(r.Expires) < 23*time.Hour {
-		t.Errorf("%+v", r)
-	}
-	for value, gone := range map[RedisValue]bool{ValueBody: false, ValueNone: true} {
-		row, err := (&Redis{Name: name, Value: value}).row("idem:ann:text", client.Get(ctx, "idem:ann:text"))
-		if _, ok := row["body"]; err != nil || ok == gone {
-			t.Errorf("--value %s: %v, %v", value, row, err)
-		}
 	}
 }
 
@@ -254,7 +227,12 @@ func TestBegin_Source_YieldsAllRows(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if stats, err := Run(t.Context(), source, memstore.New(nil), &Options{Defaults: *defaults}); err != nil || stats != c.want {
+		bad := func(_ int64, _ store.Key, err error) {
+			if err.Error() != "it is damaged" {
+				t.Errorf("%s: the row is bad because %v", name, err)
+			}
+		}
+		if stats, err := Run(t.Context(), source, memstore.New(nil), &Options{Defaults: *defaults, Bad: bad}); err != nil || stats != c.want {
 			t.Errorf("%s: %+v, %v", name, stats, err)
 		}
 		stop()

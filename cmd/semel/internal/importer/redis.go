@@ -1,11 +1,13 @@
 package importer
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,10 +20,12 @@ import (
 
 // Redis is the keys of a Redis database as rows.
 type Redis struct {
-	Client redis.UniversalClient
-	Match  string     // which keys, as SCAN takes it
-	Name   *KeyName   // how the parts of a row stand in a key's name
-	Value  RedisValue // the content of a string; a hash holds the fields of a row
+	Client *redis.Client // of a server that has all keys
+	Match  string        // which keys, as SCAN takes it
+	Name   *KeyName      // how the parts of a row stand in a key's name
+	Value  RedisValue    // the content of a string; a hash holds the fields of a row
+	// Rename has columns by the members or fields that hold them. The member with a
+	// column's own name is not read then.
 	Rename map[string]string
 }
 
@@ -75,7 +79,7 @@ func ParseKeyName(text string) (*KeyName, error) {
 func (k *KeyName) parts(name string) (Row, error) {
 	m := k.pattern.FindStringSubmatch(name)
 	if m == nil {
-		return nil, fmt.Errorf("the name %q does not fit %s", name, k.text)
+		return nil, fmt.Errorf("the name does not fit %s", k.text)
 	}
 	row := Row{}
 	for i, part := range k.pattern.SubexpNames() {
@@ -92,6 +96,10 @@ const scanned = 256
 // Rows is a Source. Redis may return a key twice.
 func (r *Redis) Rows(ctx context.Context) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
+		if err := r.check(ctx); err != nil {
+			yield(nil, fmt.Errorf("--from: %w", err))
+			return
+		}
 		for cursor := uint64(0); ; {
 			names, next, err := r.Client.Scan(ctx, cursor, r.Match, scanned).Result()
 			if err != nil {
@@ -109,6 +117,21 @@ func (r *Redis) Rows(ctx context.Context) iter.Seq2[Row, error] {
 			}
 		}
 	}
+}
+
+// check refuses a node of a Redis Cluster, because the other nodes have the rest of the keys.
+func (r *Redis) check(ctx context.Context) error {
+	info, err := r.Client.Info(ctx, "cluster").Result()
+	switch {
+	case err != nil && strings.HasPrefix(err.Error(), "NOPERM"):
+		user := cmp.Or(r.Client.Options().Username, "default")
+		return fmt.Errorf("this user cannot see whether the server is a node of a Redis Cluster, which has only some of the keys: %w; allow it with: redis-cli ACL SETUSER %s +info", err, user)
+	case err != nil:
+		return storeurl.ExplainRedis(err)
+	case strings.Contains(info, "cluster_enabled:1"):
+		return errors.New("the server is a node of a Redis Cluster, and has only some of the keys; for each master, write its keys to a file with: redis-cli -h HOST -p PORT --rdb dump.rdb, start a redis-server without a cluster on that file, and import from it")
+	}
+	return nil
 }
 
 // errStopped ends a walk whose reader wants no more.
@@ -150,8 +173,8 @@ func (r *Redis) read(ctx context.Context, names []string, yield func(Row, error)
 		}
 		row, err := r.row(name, values[i])
 		if err != nil {
-			err = &RowError{fmt.Errorf("%s: %w", name, err)}
-		} else if life := lives[i].Val(); life > 0 && row["expires"] == nil {
+			err = &RowError{Name: name, Err: err}
+		} else if life := lives[i].Val(); life > 0 && isMissing(row["expires"]) {
 			row["expires"] = now.Add(life)
 		}
 		if !yield(row, err) {
@@ -187,15 +210,31 @@ func (r *Redis) row(name string, value redis.Cmder) (Row, error) {
 	default:
 		return nil, errors.New("it is neither a string nor a hash")
 	}
-	for field, value := range fields {
-		if to, ok := r.Rename[field]; ok {
-			field = to
+	return row, r.merge(row, fields)
+}
+
+// merge adds the columns among the fields of a value to a row, which has the parts of the
+// name. A part and a field with another text are an error.
+func (r *Redis) merge(row Row, fields map[string]any) error {
+	renamed := slices.Collect(maps.Values(r.Rename))
+	for field, value := range fields { // there may be more than the columns
+		column, ok := r.Rename[field]
+		switch {
+		case !ok && (slices.Contains(renamed, field) || !slices.Contains(Columns(), field)):
+			continue
+		case !ok:
+			column = field
 		}
-		if slices.Contains(Columns(), field) { // an object may have more
-			row[field] = value
+		part, inName := row[column]
+		if !inName {
+			row[column] = value
+			continue
+		}
+		if text, err := textOf(value); err != nil || text != "" && text != part {
+			return fmt.Errorf("%s: the name of the key in Redis and the value differ; correct the value, or leave its member unread with --field %[1]s=NONE, if no member is called NONE", column)
 		}
 	}
-	return row, nil
+	return nil
 }
 
 // members are the members of a JSON object. An object or a list in it stays JSON.

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -10,8 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/semel-go/semel"
-	"github.com/semel-go/semel/driver"
+	"github.com/semel-go/semel/internal/names"
 	"github.com/semel-go/semel/store"
 )
 
@@ -34,9 +34,6 @@ type Defaults struct {
 // errExpired says that a row need not be imported.
 var errExpired = errors.New("expired")
 
-// MaxKey is the most bytes that a key may have.
-const MaxKey = 255
-
 const (
 	leastStatus = 200 // lower ones are no answer
 	mostStatus  = 599
@@ -53,14 +50,7 @@ func (d *Defaults) record(row Row, now time.Time) (r store.Record, err error) {
 		return text
 	}
 	r.Key = store.Key{Operation: field("operation", d.Operation), Tenant: field("tenant", ""), Value: field("key", "")}
-	tenant := r.Key.Tenant
-	if tenant == "" {
-		tenant = semel.Shared
-	}
-	errs = append(errs, driver.CheckOperation(r.Key.Operation), driver.CheckTenant(tenant))
-	if n := len(r.Key.Value); n == 0 || n > MaxKey {
-		errs = append(errs, fmt.Errorf("key: has %d bytes; it must have 1 to %d", n, MaxKey))
-	}
+	errs = append(errs, checkKey(r.Key))
 	status, err := numberOf(row["status"], d.Status)
 	switch errs = append(errs, named("status", err)); {
 	case err != nil:
@@ -90,6 +80,23 @@ func (d *Defaults) record(row Row, now time.Time) (r store.Record, err error) {
 	r.Created, r.Expires = store.Time(store.Micros(created)), store.Time(store.Micros(expires))
 	r.Updated, r.Completed = r.Created, r.Created
 	return r, nil
+}
+
+// checkKey refuses a key that no call can have, because its duplicates would run.
+func checkKey(k store.Key) error {
+	errs := []error{names.CheckOperation(k.Operation), names.Check("key", k.Value)}
+	if k.Tenant != "" {
+		errs = append(errs, names.Check("tenant", k.Tenant))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for _, f := range []struct{ name, value string }{{"operation", k.Operation}, {"tenant", k.Tenant}, {"key", k.Value}} {
+		if strings.TrimSpace(f.value) != f.value {
+			errs = append(errs, fmt.Errorf("%s: begins or ends with a blank, such as PostgreSQL adds to char(n); write trim(…) AS %[1]s in the query", f.name))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // outcome is the answer of a row. Without a column for the body it is a tombstone.
@@ -179,26 +186,54 @@ var layouts = []string{
 	time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999-07", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04:05.999999999", "2006-01-02",
 }
 
-// timeOf is a time, or def for nil. Text without a time zone is in UTC.
-func timeOf(v any, def time.Time) (time.Time, error) {
+// Times outside of these bounds are mistakes: a number of another unit or form, such as
+// 20301231, or a value that stands for "never". Most of them would count as expired.
+var (
+	earliest = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	tooLate  = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+const wantTime = "write it as 2006-01-02T15:04:05Z, or as seconds or milliseconds since 1970"
+
+// timeOf is a time within the bounds, or def for nil and the empty text. Text without a
+// time zone is in UTC.
+func timeOf(v any, def time.Time) (t time.Time, err error) {
 	switch v := v.(type) {
-	case nil:
-		return def, nil
 	case time.Time:
-		return v, nil
+		t = v
 	case int64:
-		return sinceEpoch(float64(v)), nil
+		t = sinceEpoch(float64(v))
 	case float64:
-		return sinceEpoch(v), nil
+		t, err = parseTime(strconv.FormatFloat(v, 'g', -1, 64))
+	default:
+		text, terr := textOf(v)
+		if terr != nil {
+			return def, errors.New("is no time")
+		}
+		if text = strings.TrimSpace(text); text == "" {
+			return def, nil
+		}
+		t, err = parseTime(text)
 	}
-	text, err := textOf(v)
-	if err != nil {
-		return def, errors.New("is no time")
+	switch {
+	case err != nil:
+		return def, err
+	case t.Before(earliest) || !t.Before(tooLate):
+		text, _ := textOf(v)
+		return def, fmt.Errorf("%s is no time from 2000 to 9999; %s", cmp.Or(text, fmt.Sprint(v)), wantTime)
 	}
-	if text = strings.TrimSpace(text); text == "" {
-		return def, nil
-	}
-	if n, err := strconv.ParseFloat(text, 64); err == nil {
+	return t, nil
+}
+
+// errNever refuses PostgreSQL's infinity: each record ends.
+var errNever = errors.New("is infinity, and each record must end; write LEAST(…, now() + interval '1 year') in the query")
+
+func parseTime(text string) (time.Time, error) {
+	switch n, err := strconv.ParseFloat(text, 64); {
+	case err != nil:
+	case math.IsInf(n, 1):
+		return time.Time{}, errNever
+	default:
 		return sinceEpoch(n), nil
 	}
 	for _, layout := range layouts {
@@ -206,11 +241,15 @@ func timeOf(v any, def time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return def, fmt.Errorf("%q is no time; write it as 2006-01-02T15:04:05Z, or as seconds since 1970", text)
+	return time.Time{}, fmt.Errorf("%q is no time; %s", text, wantTime)
 }
 
+// sinceEpoch is a number as a time; the zero Time, which is too early, if it is no number or
+// does not fit.
 func sinceEpoch(n float64) time.Time {
 	switch {
+	case math.IsNaN(n) || math.Abs(n) >= math.MaxInt64:
+		return time.Time{}
 	case math.Abs(n) >= fromMicros:
 		return time.UnixMicro(int64(n))
 	case math.Abs(n) >= fromMillis:

@@ -3,10 +3,12 @@ package importer
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 )
 
@@ -41,8 +43,15 @@ func TestRecord_WholeRow_IsCompleted(t *testing.T) {
 
 func TestRecord_BadRow_NamesFieldAndReason(t *testing.T) {
 	for want, row := range map[string]Row{
-		"key: has 0 bytes":   {"status": int64(200)},
-		"key: has 256 bytes": {"key": strings.Repeat("k", 256), "status": int64(200)},
+		"key: is empty":                                           {"status": int64(200)},
+		"key: has 256 bytes":                                      {"key": strings.Repeat("k", 256), "status": int64(200)},
+		"key: has a control character (0x0d)":                     {"key": "k\r", "status": int64(200)},
+		"key: has a control character (0x00)":                     {"key": "k\x003", "status": int64(200)},
+		"key: begins or ends with a blank":                        {"key": "8e03978e-40d5-43dd-bc93-6894a57f9324    ", "status": int64(200)},
+		"write trim(…) AS key in the query":                       {"key": "\u00a0k", "status": int64(200)},
+		"tenant: begins or ends with a blank":                     {"tenant": "ann ", "key": "k", "status": int64(200)},
+		"operation: begins or ends with a blank":                  {"operation": " pay", "key": "k", "status": int64(200)},
+		"tenant: has a control character (0x00)":                  {"tenant": semel.Shared, "key": "k", "status": int64(200)},
 		"status: is missing (NULL or empty); it must be 200 to 5": {"key": "k"},
 		"status: is missing (NULL":                                {"key": "k", "status": ""},
 		"status: is 0; it must be 200 to 5":                       {"key": "k", "status": int64(0)},
@@ -75,6 +84,40 @@ func TestTimeOf_EachForm_Read(t *testing.T) {
 	}
 	if got, err := timeOf(nil, now); err != nil || !got.Equal(now) {
 		t.Errorf("none: %v, %v", got, err)
+	}
+}
+
+// Such a row once counted as expired, or was kept until the year 58000.
+func TestRecord_TimeOutsideBounds_IsBadRow(t *testing.T) {
+	bounds := "is no time from 2000 to 9999"
+	for _, c := range []struct {
+		expires any
+		want    string
+	}{
+		{"infinity", "LEAST(…, now() + interval '1 year')"}, {"Infinity", "LEAST"}, {"+Inf", "LEAST"}, {math.Inf(1), "LEAST"},
+		{"-infinity", bounds}, {"-inf", bounds}, {math.Inf(-1), bounds}, {"NaN", "NaN " + bounds}, {math.NaN(), bounds},
+		{"1e30", bounds}, {1e30, bounds}, {"-1e30", bounds}, {"1e400", "is no time"}, {int64(math.MaxInt64), bounds}, {int64(math.MinInt64), bounds},
+		{"20301231", "20301231 " + bounds}, {[]byte("20301231"), "20301231 " + bounds}, {int64(20301231), bounds}, {json.Number("20301231"), bounds}, {"0", bounds}, {int64(-1), bounds},
+		{int64(253402300799), bounds},    // the end of 9999 in seconds is 1978 in milliseconds
+		{now.UnixNano(), bounds},         // nanoseconds
+		{time.Unix(20301231, 0), bounds}, // as the driver of SQLite reads it from a column DATETIME
+		{"1999-12-31", bounds}, {time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), bounds}, {time.Time{}, bounds},
+	} {
+		_, err := defaults.record(Row{"key": "k", "status": int64(200), "expires": c.expires}, now)
+		if err == nil || errors.Is(err, errExpired) || !strings.Contains(err.Error(), "expires: ") || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%T %v: %v, want %q", c.expires, c.expires, err, c.want)
+		}
+	}
+	for _, expires := range []any{int64(946684800), "2000-01-01", int64(946684800000)} {
+		if _, err := defaults.record(Row{"key": "k", "status": int64(200), "expires": expires}, now); !errors.Is(err, errExpired) {
+			t.Errorf("%v: %v, want expired", expires, err)
+		}
+	}
+	last := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+	for _, expires := range []any{last, "9999-12-31 23:59:59", last.UnixMicro()} {
+		if r, err := defaults.record(Row{"key": "k", "status": int64(200), "expires": expires}, now); err != nil || !r.Expires.Equal(last) {
+			t.Errorf("%v: %v, %v", expires, r.Expires, err)
+		}
 	}
 }
 

@@ -75,7 +75,7 @@ func queryRows(ctx context.Context, driver, name, query string, rename map[strin
 }
 
 // renamed gives columns their names, and refuses a column without a meaning, because it
-// may be a misspelled one.
+// may be a misspelled one, and two of one name, because one of them would not count.
 func renamed(columns []string, rename map[string]string) error {
 	for i, column := range columns {
 		if to, ok := rename[column]; ok {
@@ -83,6 +83,9 @@ func renamed(columns []string, rename map[string]string) error {
 		}
 		if !slices.Contains(Columns(), columns[i]) {
 			return fmt.Errorf("--query: the column %q has no meaning; name columns %s, by AS in the query or by --field NAME=%s", column, strings.Join(Columns(), ", "), column)
+		}
+		if slices.Contains(columns[:i], columns[i]) {
+			return fmt.Errorf("--query: two columns are named %q; leave one out of the query", columns[i])
 		}
 	}
 	if !slices.Contains(columns, "key") {
