@@ -23,8 +23,10 @@ type Act struct {
 	Fence uint64
 	// Position names a message of the outbox; zero for a record.
 	Position int64
-	// Step is the step of a saga that is skipped.
-	Step string
+	// Step is the step of a saga that is skipped, and NotHappened are those of which the
+	// operator says that they did not happen.
+	Step        string
+	NotHappened []string
 }
 
 // audited carries out an act between the two calls of Options.Audit, and logs it.
@@ -60,6 +62,9 @@ func (c *Console) log(ctx context.Context, a Act, result string, err error) {
 	}
 	if a.Step != "" {
 		attrs = append(attrs, "step", a.Step)
+	}
+	if len(a.NotHappened) > 0 {
+		attrs = append(attrs, "not_happened", a.NotHappened)
 	}
 	acts.Log(ctx, c.options.Log, a.Verb, acts.ViaConsole, result, err, append(attrs, "reason", a.Reason)...)
 }

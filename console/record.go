@@ -252,7 +252,10 @@ func (c *Console) changeRecord(ctx context.Context, operator string, form url.Va
 		which, act.Verb, act.Verdict = "resolve", acts.Resolve, verb
 		carryOut = func(r store.Record, who string) error { return c.resolve(ctx, r, verb, who, form) }
 	case "retry", "back", "skip":
-		which, act.Verb, act.Step = "decide", "saga "+verb, strings.TrimSpace(form.Get("step"))
+		which, act.Verb, act.NotHappened = "decide", "saga "+verb, form["not-happened"]
+		if verb == "skip" { // the form names a step in any case
+			act.Step = strings.TrimSpace(form.Get("step"))
+		}
 		carryOut = func(r store.Record, who string) error { return c.decide(ctx, r, verb, who, form) }
 	default:
 		return "", badInput(fmt.Sprintf("There is no action %q; choose happened, did-not-happen, failed or reopen, and for a saga retry, back or skip.", verb))

@@ -262,8 +262,8 @@ func consoleAct(a *console.Act, st string) audit.Act {
 	switch {
 	case a.Verdict != "":
 		entry.Detail = map[string]any{"verdict": a.Verdict}
-	case a.Step != "":
-		entry.Detail = map[string]any{"step": a.Step}
+	case strings.HasPrefix(a.Verb, "saga "):
+		entry.Detail = map[string]any{"step": a.Step, "not_happened": a.NotHappened}
 	}
 	return entry
 }
