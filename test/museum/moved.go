@@ -99,6 +99,16 @@ var moves = []Mutant{
 		Old: "%s OR %s < %s OR (%s AND %s < %s)", New: "%s OR %s <> %s OR (%s AND %s < %s)",
 	},
 	{
+		Name: "a result is encrypted a second time", Rule: "encrypted",
+		Dir: "store/encrypted", Func: "checkClear", Package: "store/encrypted", Run: "TestReceive_EncryptedAlready_Refused",
+		Old: "case r.Outcome.Codec == Codec:", New: "case false:",
+	},
+	{
+		Name: "a step is encrypted a second time", Rule: "encrypted",
+		Dir: "store/encrypted", Func: "checkClear", Package: "store/encrypted", Run: "TestReceive_EncryptedAlready_Refused",
+		Old: "if steps[i].Outcome.Codec == Codec {", New: "if false {",
+	},
+	{
 		Name: "a received result is stored in the clear", Rule: "encrypted",
 		Dir: "store/encrypted", Func: "receiver.Receive", Package: "store/encrypted", Run: "TestReceive_Result_IsEncrypted",
 		Old: "record.Outcome, err = c.sealOutcome(ctx, outcomeOf(record.Key, record.Owner, record.State), record.Outcome)", New: "err = ctx.Err()",
