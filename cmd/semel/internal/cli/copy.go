@@ -149,7 +149,7 @@ func (c *copyCmd) open(ctx context.Context, e *env) (from, to storeurl.Handle, a
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, nil, "", err
 	}
-	if urls[0].Secret() == urls[1].Secret() {
+	if urls[0].Same(urls[1]) {
 		return nil, nil, "", wrong("--to", urls[1], "is the store of --from; give another one")
 	}
 	if from, err = program.OpenExisting(ctx, urls[0].For(storeurl.Source), e.log); err != nil {
