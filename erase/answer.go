@@ -22,6 +22,9 @@ func (e *eraser) eraseAnswer(ctx context.Context, f *store.Found) error {
 	if err != nil {
 		return store.WithExtent(err, store.ExtentCall)
 	}
+	if e.options.CountOnly {
+		return nil
+	}
 	p := store.Proposal{
 		Key: r.Key, State: r.State, Policy: r.Policy, Owner: lapsed.NewOwner(), Holder: erasedHolder, Fingerprint: r.Fingerprint,
 		Attempt: r.Attempt, Keep: r.Expires.Sub(f.Now), Outcome: outcome, Restart: true,

@@ -204,7 +204,7 @@ func (e *eraser) found(ctx context.Context, f store.Found, err error) error {
 		}
 		result, err = e.judge(ctx, &f)
 	}
-	if err == nil && result == Erased && !e.options.CountOnly {
+	if err == nil && result == Erased {
 		err = e.erase(ctx, &f)
 	}
 	if err != nil && (result == Erased || result == Failed) { // it is the store's
@@ -263,10 +263,13 @@ func (e *eraser) judge(ctx context.Context, f *store.Found) (Result, error) {
 	return Erased, nil
 }
 
-// erase erases a record, or its answer.
+// erase erases a record, or its answer. With CountOnly it only checks that it can.
 func (e *eraser) erase(ctx context.Context, f *store.Found) error {
 	if e.options.AnswersOnly && !f.Record.Expired(f.Now) {
 		return e.eraseAnswer(ctx, f)
+	}
+	if e.options.CountOnly {
+		return nil
 	}
 	var refused error
 	err := e.ask(ctx, func(ctx context.Context) error {
