@@ -56,7 +56,8 @@ func TestReceive_EncryptedAlready_Refused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	released := f.Record
+	done, released := f.Record, f.Record
+	done.LastError = ""
 	released.State, released.Outcome = store.Released, store.Outcome{}
 	step := released
 	step.LastError = ""
@@ -65,12 +66,12 @@ func TestReceive_EncryptedAlready_Refused(t *testing.T) {
 		record store.Record
 		steps  []store.Step
 	}{
-		"an outcome":    {record: f.Record},
-		"an error text": {record: released},
-		"a step":        {step, []store.Step{{Name: "clear", Outcome: result(2)}, {Name: "charge", Outcome: f.Record.Outcome}}},
+		"the result":     {record: done},
+		"the error text": {record: released},
+		"the step":       {step, []store.Step{{Name: "clear", Outcome: result(2)}, {Name: "charge", Outcome: f.Record.Outcome}}},
 	} {
 		_, err := to.Receive(t.Context(), c.record, c.steps)
-		if !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), "is encrypted already") || !strings.Contains(err.Error(), "--from-encryption-keys") {
+		if !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), name+" ") || !strings.Contains(err.Error(), "is encrypted already") || !strings.Contains(err.Error(), "--from-encryption-keys") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := inner.Get(t.Context(), c.record.Key); !errors.Is(err, store.ErrNotFound) {

@@ -49,6 +49,11 @@ var moves = []Mutant{
 		Old: "case r.State == store.Processing && !r.Lapsed(f.Now):", New: "case false:",
 	},
 	{
+		Name: "one unreadable record ends a copy", Rule: "moved",
+		Dir: moved, Func: "Copy", Package: moved, Run: "TestCopy_OneRecordUnreadable_OthersAreCopied",
+		Old: "errors.Is(err, store.ErrCorrupt)", New: "err == store.ErrCorrupt",
+	},
+	{
 		Name: "a copy overwrites a claim of the new store", Rule: "moved",
 		Dir: seam, Func: "(*Record).Later", Package: moved, Run: "TestCopy_NewStoreHasGoneOn_NothingOverwritten",
 		Old: "r.Fence > o.Fence || r.Fence == o.Fence && r.Updated.After(o.Updated)", New: "true",
