@@ -14,6 +14,29 @@ import (
 // erasedHolder is the Holder of a record whose answer was erased.
 const erasedHolder = "the answer was erased"
 
+// erase erases a record, or its answer. With CountOnly it only checks that it can.
+func (e *eraser) erase(ctx context.Context, f *store.Found) error {
+	switch {
+	case e.options.AnswersOnly && !f.Record.Expired(f.Now):
+		return e.eraseAnswer(ctx, f)
+	case e.options.CountOnly:
+		return nil
+	}
+	var refused error
+	err := e.ask(ctx, func(ctx context.Context) error {
+		err := e.inner.Erase(ctx, f.Record.Seen())
+		switch {
+		case errors.Is(err, store.ErrNotFound): // sent twice, or a sweep was faster
+			return nil
+		case store.Affects(err) == store.ExtentCall: // it is an answer, and not asked for again
+			refused = err
+			return nil
+		}
+		return err
+	})
+	return errors.Join(err, refused)
+}
+
 // eraseAnswer replaces a record by one that says only that the call is done, or that it
 // has failed. It begins a new life of the key, so that the steps go, too.
 func (e *eraser) eraseAnswer(ctx context.Context, f *store.Found) error {
@@ -21,6 +44,9 @@ func (e *eraser) eraseAnswer(ctx context.Context, f *store.Found) error {
 	outcome, err := withoutAnswer(r)
 	if err != nil {
 		return store.WithExtent(err, store.ExtentCall)
+	}
+	if e.options.CountOnly {
+		return nil
 	}
 	p := store.Proposal{
 		Key: r.Key, State: r.State, Policy: r.Policy, Owner: lapsed.NewOwner(), Holder: erasedHolder, Fingerprint: r.Fingerprint,

@@ -71,6 +71,13 @@ func TestRun_AnswersOnly_EncryptedAnswerNeedsKeys(t *testing.T) {
 	g := guard(t, st, &semel.Options{Encryption: c})
 	_, _ = run(t, g, call("ann", "k"), nil)
 	s, o := erase.Scope{Tenant: "ann"}, &erase.Options{AnswersOnly: true}
+	count := &erase.Options{AnswersOnly: true, CountOnly: true}
+	if r := mustRun(t, st, s, count); r != (erase.Report{Failed: 1}) {
+		t.Errorf("counted without the keys: %+v, want the record left", r)
+	}
+	if r := mustRun(t, c.Store(st), s, count); r != (erase.Report{Erased: 1}) {
+		t.Errorf("counted with the keys: %+v, want it erased", r)
+	}
 	if r := mustRun(t, st, s, o); r != (erase.Report{Failed: 1}) {
 		t.Errorf("without the keys: %+v, want the record left", r)
 	}

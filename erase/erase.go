@@ -100,9 +100,9 @@ func (r *Report) count(result Result) {
 // Run erases the records of a scope, one after the other. It can be stopped at any time,
 // and begun again: an erased record is not there any more. If the store does not erase a
 // record, Run goes on with the others. Except for AnswersOnly, give it the store without
-// encryption, so that it can erase records whose keys are gone. The error wraps semel.ErrInvalid if the scope or an
-// option is wrong, or semel.ErrUnavailable if the store does not answer; then the Report
-// counts what was done before.
+// encryption, so that it can erase records whose keys are gone. The error wraps
+// semel.ErrInvalid if the scope or an option is wrong, or semel.ErrUnavailable if the store
+// does not answer; then the Report counts what was done before.
 func Run(ctx context.Context, st store.Store, s Scope, o *Options) (Report, error) {
 	e := &eraser{store: st, scope: s, sagas: map[string]bool{}}
 	if o != nil {
@@ -204,7 +204,7 @@ func (e *eraser) found(ctx context.Context, f store.Found, err error) error {
 		}
 		result, err = e.judge(ctx, &f)
 	}
-	if err == nil && result == Erased && !e.options.CountOnly {
+	if err == nil && result == Erased {
 		err = e.erase(ctx, &f)
 	}
 	if err != nil && (result == Erased || result == Failed) { // it is the store's
@@ -261,26 +261,6 @@ func (e *eraser) judge(ctx context.Context, f *store.Found) (Result, error) {
 		return Unfinished, errUnfinished
 	}
 	return Erased, nil
-}
-
-// erase erases a record, or its answer.
-func (e *eraser) erase(ctx context.Context, f *store.Found) error {
-	if e.options.AnswersOnly && !f.Record.Expired(f.Now) {
-		return e.eraseAnswer(ctx, f)
-	}
-	var refused error
-	err := e.ask(ctx, func(ctx context.Context) error {
-		err := e.inner.Erase(ctx, f.Record.Seen())
-		switch {
-		case errors.Is(err, store.ErrNotFound): // sent twice, or a sweep was faster
-			return nil
-		case store.Affects(err) == store.ExtentCall: // it is an answer, and not asked for again
-			refused = err
-			return nil
-		}
-		return err
-	})
-	return errors.Join(err, refused)
 }
 
 func (e *eraser) get(ctx context.Context, k store.Key) (f store.Found, err error) {

@@ -21,8 +21,8 @@ import (
 //
 //	echo "$(date +%F-%H%M%S) $(openssl rand -base64 32)"
 //
-// The file is read again when it has changed: a use looks at it if the last look is a
-// second ago, or if the key is not known. A file in which an ID has another key than this
+// A use reads the file again if the last time is a second ago, or if the key is not known.
+// It is not read again if it is a pipe. A file in which an ID has another key than this
 // KeyFile has read under it cannot be used, because the results of the first key could then
 // not be read. Make it with [ReadKeyFile]. Safe for concurrent use.
 type KeyFile struct {
@@ -30,21 +30,15 @@ type KeyFile struct {
 	warn   func(error)
 	reread func(ids, dropped []string)
 
-	mu      sync.Mutex
-	looked  time.Time
-	version fileVersion
-	ids     []string // in the order of the file; the first encrypts
-	keys    map[string][]byte
-	used    map[string][]byte // all keys since the start, by their IDs
+	mu     sync.Mutex
+	looked time.Time
+	failed string   // the error of the last read; empty: none
+	ids    []string // in the order of the file; the first encrypts
+	keys   map[string][]byte
+	used   map[string][]byte // all keys since the start, by their IDs
 }
 
 var _ Keys = (*KeyFile)(nil)
-
-// fileVersion tells one content of a file from another.
-type fileVersion struct {
-	modified time.Time
-	size     int64
-}
 
 // makeLine is the command that makes a line of a file of keys, with an ID that is new.
 const makeLine = `echo "$(date +%F-%H%M%S) $(openssl rand -base64 32)"`
@@ -56,20 +50,21 @@ const (
 )
 
 // ReadKeyFile reads a file of keys. Its error names the file, the line and what is wrong,
-// and no part of the line. warn gets the error of a file that has changed and cannot be
-// used; the last keys stay in use then. It must not block, nor use the KeyFile. Nil: the
-// error is dropped.
+// and no part of the line. warn gets the error of a file that cannot be used any more, once
+// until the error is another one; the last keys stay in use then. It must not block, nor
+// use the KeyFile. Nil: the error is dropped.
 func ReadKeyFile(path string, warn func(error)) (*KeyFile, error) {
 	f := &KeyFile{path: path, warn: warn, looked: time.Now(), used: map[string][]byte{}}
-	f.version = f.look()
-	if err := f.read(); err != nil {
+	ids, keys, err := f.read()
+	if err != nil {
 		return nil, err
 	}
+	f.use(ids, keys)
 	return f, nil
 }
 
-// OnReread sets a function that is called each time that the file has changed and its keys
-// are in use, such as to log it. It gets the IDs of the keys, the one that encrypts first,
+// OnReread sets a function that is called each time that other keys of the file are in use,
+// and when a file that could not be used is in order again, such as to log it. It gets the IDs of the keys, the one that encrypts first,
 // and those that the file had until then and has no more: results that such a key has
 // encrypted cannot be read. It must not block, nor use the KeyFile. Nil, the default:
 // nothing is called. Call it before the first use of f.
@@ -100,56 +95,60 @@ func (f *KeyFile) Key(_ context.Context, id string) ([]byte, error) {
 	return key, nil
 }
 
-// refresh reads the file again if it has changed. The caller holds mu.
+// refresh reads the file again, at most once in lookEvery. It compares the keys, because a
+// new content can have the time and the size of the last one. The caller holds mu.
 func (f *KeyFile) refresh() {
 	now := time.Now()
 	if now.Sub(f.looked) < lookEvery {
 		return
 	}
 	f.looked = now
-	version := f.look()
-	if version == f.version {
+	if info, err := os.Stat(f.path); err == nil && info.Mode()&(fs.ModeNamedPipe|fs.ModeCharDevice) != 0 {
+		return // a pipe can be read once only
+	}
+	ids, keys, err := f.read()
+	if err != nil {
+		if err.Error() != f.failed && f.warn != nil {
+			f.warn(fmt.Errorf("%w; the last keys stay in use; mend the file before this process starts again, because a start takes it as it is", err))
+		}
+		f.failed = err.Error()
 		return
 	}
-	f.version = version
-	last := f.ids
-	err := f.read()
-	switch {
-	case err == nil && f.reread != nil:
-		dropped := slices.DeleteFunc(slices.Clone(last), func(id string) bool { return f.keys[id] != nil })
-		f.reread(slices.Clone(f.ids), dropped)
-	case err != nil && f.warn != nil:
-		f.warn(fmt.Errorf("%w; the last keys stay in use; mend the file before this process starts again, because a start takes it as it is", err))
+	if f.failed == "" && slices.Equal(ids, f.ids) && maps.EqualFunc(keys, f.keys, bytes.Equal) {
+		return
+	}
+	dropped := slices.DeleteFunc(slices.Clone(f.ids), func(id string) bool { return keys[id] != nil })
+	f.use(ids, keys)
+	if f.reread != nil {
+		f.reread(slices.Clone(ids), dropped)
 	}
 }
 
-func (f *KeyFile) look() fileVersion {
-	info, err := os.Stat(f.path)
-	if err != nil {
-		return fileVersion{}
-	}
-	return fileVersion{info.ModTime(), info.Size()}
+// use replaces the keys.
+func (f *KeyFile) use(ids []string, keys map[string][]byte) {
+	f.ids, f.keys, f.failed = ids, keys, ""
+	maps.Copy(f.used, keys)
 }
 
-// read reads the file and replaces the keys.
-func (f *KeyFile) read() error {
+// read reads the file.
+func (f *KeyFile) read() (ids []string, keys map[string][]byte, err error) {
 	file, err := os.Open(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("encrypted: the key file cannot be read: %w; if the store has encrypted records, copy the file of the processes that wrote them; only for a store without them, make it with: (umask 077; %s > %s)", err, makeLine, f.path)
+		return nil, nil, fmt.Errorf("encrypted: the key file cannot be read: %w; if the store has encrypted records, copy the file of the processes that wrote them; only for a store without them, make it with: (umask 077; %s > %s)", err, makeLine, f.path)
 	}
 	if err != nil {
-		return fmt.Errorf("encrypted: the key file cannot be read: %w", err)
+		return nil, nil, fmt.Errorf("encrypted: the key file cannot be read: %w", err)
 	}
 	defer func() { _ = file.Close() }() // nothing was written
 	content, err := io.ReadAll(io.LimitReader(file, maxKeyFile+1))
 	if err != nil {
-		return fmt.Errorf("encrypted: the key file cannot be read: %w", err)
+		return nil, nil, fmt.Errorf("encrypted: the key file cannot be read: %w", err)
 	}
 	if len(content) > maxKeyFile {
-		return fmt.Errorf("encrypted: %q: has more than %d bytes; is it a key file?", f.path, maxKeyFile)
+		return nil, nil, fmt.Errorf("encrypted: %q: has more than %d bytes; is it a key file?", f.path, maxKeyFile)
 	}
-	var ids []string
-	keys, lines := map[string][]byte{}, map[string]int{}
+	keys = map[string][]byte{}
+	lines := map[string]int{}
 	n := 0
 	for line := range bytes.Lines(content) {
 		n++
@@ -162,30 +161,28 @@ func (f *KeyFile) read() error {
 		}
 		const mend = "if the store has records that were encrypted with this key, copy the line of the processes that wrote them; otherwise make a line with: " + makeLine
 		if len(fields) != 2 {
-			return bad("must be two words, an ID and a key in base64; words in the line: %d; %s", len(fields), mend)
+			return nil, nil, bad("must be two words, an ID and a key in base64; words in the line: %d; %s", len(fields), mend)
 		}
 		id := string(fields[0])
 		key, err := base64.StdEncoding.DecodeString(string(fields[1]))
 		switch {
 		case err != nil:
-			return bad("the second word is not base64; %s", mend)
+			return nil, nil, bad("the second word is not base64; %s", mend)
 		case len(key) != keyBytes:
-			return bad("the key has %d bytes; it must have %d; %s", len(key), keyBytes, mend)
+			return nil, nil, bad("the key has %d bytes; it must have %d; %s", len(key), keyBytes, mend)
 		case len(id) > maxKeyIDLen:
-			return bad("the ID has %d bytes; at most %d are allowed; %s", len(id), maxKeyIDLen, mend)
+			return nil, nil, bad("the ID has %d bytes; at most %d are allowed; %s", len(id), maxKeyIDLen, mend)
 		case lines[id] > 0:
-			return bad("the ID is that of line %d; delete one of the two lines, if no process uses them yet; otherwise the one that the other processes do not have. A new key needs a new ID, such as from: %s", lines[id], makeLine)
+			return nil, nil, bad("the ID is that of line %d; delete one of the two lines, if no process uses them yet; otherwise the one that the other processes do not have. A new key needs a new ID, such as from: %s", lines[id], makeLine)
 		}
 		if old, ok := f.used[id]; ok && !bytes.Equal(old, key) {
-			return bad("the ID %q has another key than this process has used under it; put the line of the old key back, as the other processes have it. A new key needs a new ID, such as from: %s", id, makeLine)
+			return nil, nil, bad("the ID %q has another key than this process has used under it; put the line of the old key back, as the other processes have it. A new key needs a new ID, such as from: %s", id, makeLine)
 		}
 		ids = append(ids, id)
 		keys[id], lines[id] = key, n
 	}
 	if len(ids) == 0 {
-		return fmt.Errorf("encrypted: %q: has no key; if the store has encrypted records, copy the file of the processes that wrote them; only for a store without them, append a line with: %s >> %s", f.path, makeLine, f.path)
+		return nil, nil, fmt.Errorf("encrypted: %q: has no key; if the store has encrypted records, copy the file of the processes that wrote them; only for a store without them, append a line with: %s >> %s", f.path, makeLine, f.path)
 	}
-	f.ids, f.keys = ids, keys
-	maps.Copy(f.used, keys)
-	return nil
+	return ids, keys, nil
 }

@@ -156,3 +156,80 @@ func TestKeyFile_IDWithAnotherKey_LastKeysStay(t *testing.T) {
 		})
 	}
 }
+
+// A rotated file that must not be read for a while has the same time and size before and
+// after the operator's chmod. A directory under the path stands for it, because the
+// superuser may read every file.
+func TestKeyFile_UnreadableThenMended_IsReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := write(t, "", line("a"))
+		var warned []error
+		f, err := encrypted.ReadKeyFile(path, func(err error) { warned = append(warned, err) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		current := func() string {
+			time.Sleep(time.Second)
+			id, _, err := f.Current(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return id
+		}
+		if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		unreadable, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if id := current(); id != "a" || len(warned) != 1 {
+				t.Fatalf("unreadable: %q encrypts, warned %v", id, warned)
+			}
+		}
+		content := line("b") + line("a")
+		content += strings.Repeat("\n", max(0, int(unreadable.Size())-len(content)))
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		write(t, path, content)
+		if err := os.Chtimes(path, unreadable.ModTime(), unreadable.ModTime()); err != nil {
+			t.Fatal(err)
+		}
+		if id := current(); id != "b" || len(warned) != 1 {
+			t.Errorf("mended: %q encrypts, warned %v", id, warned)
+		}
+	})
+}
+
+// A copy that keeps the time (cp -p) of a file whose lines have changed places, and a link
+// that is swapped, look the same by time and size.
+func TestKeyFile_LinesSwappedWithinOneTime_IsReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := write(t, "", line("a")+line("b"))
+		f, err := encrypted.ReadKeyFile(path, func(err error) { t.Error(err) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		reread := 0
+		f.OnReread(func([]string, []string) { reread++ })
+		before, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, path, line("b")+line("a"))
+		if err := os.Chtimes(path, before.ModTime(), before.ModTime()); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			time.Sleep(time.Second)
+			if id, _, err := f.Current(t.Context()); err != nil || id != "b" {
+				t.Errorf("%q encrypts, %v", id, err)
+			}
+		}
+		if reread != 1 {
+			t.Errorf("one change was read %d times", reread)
+		}
+	})
+}

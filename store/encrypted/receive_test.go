@@ -2,6 +2,8 @@ package encrypted_test
 
 import (
 	"bytes"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,5 +44,38 @@ func TestReceive_Result_IsEncrypted(t *testing.T) {
 	}
 	if again, err := st.Get(t.Context(), ann("order-4711")); err != nil || !again.Record.Outcome.Equal(result(1)) {
 		t.Errorf("%+v, %v", again.Record, err)
+	}
+}
+
+// A source that is read without its keys gives ciphertexts. A second encryption would hide
+// that nobody can read them, until a duplicate comes.
+func TestReceive_EncryptedAlready_Refused(t *testing.T) {
+	raw, inner := memstore.New(nil), memstore.New(nil)
+	complete(t, (&encrypted.Cipher{Keys: newRing("old")}).Store(raw), ann("order-4711"), owner(1), store.Completed)
+	f, err := raw.Get(t.Context(), ann("order-4711"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, released := f.Record, f.Record
+	done.LastError = ""
+	released.State, released.Outcome = store.Released, store.Outcome{}
+	step := released
+	step.LastError = ""
+	to, _ := store.As[store.Receiver]((&encrypted.Cipher{Keys: newRing("new")}).Store(inner))
+	for name, c := range map[string]struct {
+		record store.Record
+		steps  []store.Step
+	}{
+		"the result":     {record: done},
+		"the error text": {record: released},
+		"the step":       {step, []store.Step{{Name: "clear", Outcome: result(2)}, {Name: "charge", Outcome: f.Record.Outcome}}},
+	} {
+		_, err := to.Receive(t.Context(), c.record, c.steps)
+		if !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), name+" ") || !strings.Contains(err.Error(), "is encrypted already") || !strings.Contains(err.Error(), "--from-encryption-keys") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := inner.Get(t.Context(), c.record.Key); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s: the store has the record, %v", name, err)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"strings"
 
 	"github.com/semel-go/semel/store"
 )
@@ -130,9 +131,13 @@ type receiver struct {
 
 func (r receiver) Unwrap() store.Store { return r.rest }
 
-// Receive implements store.Receiver. It encrypts what it gets.
+// Receive implements store.Receiver. It encrypts the record and its steps. If one of them is
+// encrypted already, it stores nothing, and the error wraps store.ErrCorrupt.
 func (r receiver) Receive(ctx context.Context, record store.Record, steps []store.Step) (f store.Found, err error) {
 	c := r.cipher
+	if err := checkClear(&record, steps); err != nil {
+		return f, err
+	}
 	record.LastError = c.sealText(ctx, record.Key, record.LastError)
 	if record.Outcome, err = c.sealOutcome(ctx, outcomeOf(record.Key, record.Owner, record.State), record.Outcome); err != nil {
 		return f, err
@@ -146,6 +151,24 @@ func (r receiver) Receive(ctx context.Context, record store.Record, steps []stor
 	}
 	f, err = r.inner.Receive(ctx, record, sealed)
 	return c.found(ctx, f, err)
+}
+
+// checkClear returns an error if a record or a step is encrypted. It comes from a store whose
+// keys were not given, and a second encryption would hide that it cannot be read.
+func checkClear(r *store.Record, steps []store.Step) error {
+	const why = "it is encrypted already; give the keys of the store that it comes from: --from-encryption-keys, or in Go that store's Cipher.Store"
+	switch {
+	case r.Outcome.Codec == Codec:
+		return refused(outcomeOf(r.Key, r.Owner, r.State), why)
+	case strings.HasPrefix(r.LastError, textPrefix):
+		return refused(place{kind: textPlace, key: r.Key}, why)
+	}
+	for i := range steps {
+		if steps[i].Outcome.Codec == Codec {
+			return refused(place{stepPlace, r.Key, steps[i].Name}, why)
+		}
+	}
+	return nil
 }
 
 // journaled is an encryptedStore that keeps steps.

@@ -19,8 +19,8 @@ type CopyOptions struct {
 	// InFlight is called with each record that is in flight and is not copied. Nil: they
 	// are only counted. Calls may overlap.
 	InFlight func(store.Record)
-	// Unreadable is called with the error of each record of the old store that cannot be
-	// read. Nil: they are only counted.
+	// Unreadable is called with the error of each record that cannot be read in one of the
+	// stores, and is left. Nil: they are only counted. Calls may overlap.
 	Unreadable func(error)
 	// Progress is called now and then with the counts so far, by one goroutine at a time.
 	Progress func(CopyStats)
@@ -48,7 +48,8 @@ const (
 // new store's own; a record that Copy has brought before is replaced
 // only by a later version of itself. Copy may be ended at any time and run again, and
 // calls may go on in the meantime. It needs the same memory for any number of records,
-// except in memstore. An error ends it; the counts say how far it came.
+// except in memstore. A record that cannot be read (store.ErrCorrupt) is counted and left. Any
+// other error ends Copy; the counts say how far it came.
 func Copy(ctx context.Context, to, from store.Store, o *CopyOptions) (CopyStats, error) {
 	if o == nil {
 		o = &CopyOptions{}
@@ -72,7 +73,9 @@ func Copy(ctx context.Context, to, from store.Store, o *CopyOptions) (CopyStats,
 	for range workers {
 		all.Go(func() {
 			for f := range run.found {
-				if err := run.copy(ctx, &f); err != nil {
+				if err := run.copy(ctx, &f); errors.Is(err, store.ErrCorrupt) {
+					run.unreadable(err)
+				} else if err != nil {
 					cancel(err)
 				}
 			}
@@ -117,10 +120,7 @@ func (c *copying) read(ctx context.Context, list store.Lister) error {
 	for f, err := range list.List(ctx, store.Filter{Repeats: true}) {
 		switch {
 		case errors.Is(err, store.ErrCorrupt):
-			c.counts[countUnreadable].Add(1)
-			if c.options.Unreadable != nil {
-				c.options.Unreadable(err)
-			}
+			c.unreadable(err)
 			continue
 		case err != nil:
 			return fmt.Errorf("moved: list the old store: %w", err)
@@ -135,6 +135,13 @@ func (c *copying) read(ctx context.Context, list store.Lister) error {
 		}
 	}
 	return nil
+}
+
+func (c *copying) unreadable(err error) {
+	c.counts[countUnreadable].Add(1)
+	if c.options.Unreadable != nil {
+		c.options.Unreadable(err)
+	}
 }
 
 // copy copies one record.

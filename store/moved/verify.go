@@ -28,7 +28,7 @@ func (s *VerifyStats) Complete() bool { return s.InFlight+s.Missing+s.Different+
 // Difference is a record of the old store that the new one does not have as it is.
 type Difference struct {
 	Key store.Key
-	// Problem says what differs: "missing", "in flight" or names of fields.
+	// Problem says what differs: "missing", "in flight", an error or names of fields.
 	Problem string
 }
 
@@ -56,7 +56,10 @@ func Verify(ctx context.Context, to, from store.Store, report func(Difference)) 
 			return s, fmt.Errorf("moved: list the old store: %w", err)
 		}
 		s.Read++
-		if err := c.compare(ctx, &f, &s, report); err != nil {
+		if err := c.compare(ctx, &f, &s, report); errors.Is(err, store.ErrCorrupt) {
+			s.Unreadable++
+			report(Difference{f.Record.Key, "cannot be read: " + err.Error()})
+		} else if err != nil {
 			return s, err
 		}
 	}

@@ -98,8 +98,18 @@ var encryptions = []Mutant{
 	},
 	{
 		Name: "encryption: the keys that have left the file are forgotten", Rule: "encrypted",
-		Dir: encryption, Func: "(*KeyFile).read", Package: encryption, Run: "TestKeyFile_IDWithAnotherKey_LastKeysStay",
+		Dir: encryption, Func: "(*KeyFile).use", Package: encryption, Run: "TestKeyFile_IDWithAnotherKey_LastKeysStay",
 		Old: "maps.Copy(f.used, keys)", New: "f.used = maps.Clone(keys)",
+	},
+	{
+		Name: "encryption: a key file that could not be read is not read again", Rule: "encrypted",
+		Dir: encryption, Func: "(*KeyFile).refresh", Package: encryption, Run: "TestKeyFile_UnreadableThenMended_IsReadAgain",
+		Old: "f.failed = err.Error()", New: "f.failed, f.looked = err.Error(), now.Add(time.Hour)",
+	},
+	{
+		Name: "encryption: a new order of the keys goes unseen", Rule: "encrypted",
+		Dir: encryption, Func: "(*KeyFile).refresh", Package: encryption, Run: "TestKeyFile_LinesSwappedWithinOneTime_IsReadAgain",
+		Old: "slices.Equal(ids, f.ids) && ", New: "",
 	},
 	{
 		Name: "encryption: a transaction is in the clear", Rule: "encrypted",

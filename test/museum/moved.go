@@ -49,6 +49,11 @@ var moves = []Mutant{
 		Old: "case r.State == store.Processing && !r.Lapsed(f.Now):", New: "case false:",
 	},
 	{
+		Name: "one unreadable record ends a copy", Rule: "moved",
+		Dir: moved, Func: "Copy", Package: moved, Run: "TestCopy_OneRecordUnreadable_OthersAreCopied",
+		Old: "errors.Is(err, store.ErrCorrupt)", New: "err == store.ErrCorrupt",
+	},
+	{
 		Name: "a copy overwrites a claim of the new store", Rule: "moved",
 		Dir: seam, Func: "(*Record).Later", Package: moved, Run: "TestCopy_NewStoreHasGoneOn_NothingOverwritten",
 		Old: "r.Fence > o.Fence || r.Fence == o.Fence && r.Updated.After(o.Updated)", New: "true",
@@ -97,6 +102,16 @@ var moves = []Mutant{
 		Name: "DynamoDB: a copy overwrites", Rule: "moved",
 		Dir: dynamo, Func: "(*Store).receive", Package: dynamo, Run: "TestConformance$/receive",
 		Old: "%s OR %s < %s OR (%s AND %s < %s)", New: "%s OR %s <> %s OR (%s AND %s < %s)",
+	},
+	{
+		Name: "a result is encrypted a second time", Rule: "encrypted",
+		Dir: "store/encrypted", Func: "checkClear", Package: "store/encrypted", Run: "TestReceive_EncryptedAlready_Refused",
+		Old: "case r.Outcome.Codec == Codec:", New: "case false:",
+	},
+	{
+		Name: "a step is encrypted a second time", Rule: "encrypted",
+		Dir: "store/encrypted", Func: "checkClear", Package: "store/encrypted", Run: "TestReceive_EncryptedAlready_Refused",
+		Old: "if steps[i].Outcome.Codec == Codec {", New: "if false {",
 	},
 	{
 		Name: "a received result is stored in the clear", Rule: "encrypted",

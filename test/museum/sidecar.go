@@ -133,6 +133,16 @@ var sidecars = []Mutant{
 		Old: "if err == nil {\n\t\t\terr = used.Add", New: "if false {\n\t\t\terr = used.Add",
 	},
 	{
+		Name: "a file of secrets that could not be read is not read again", Rule: "rule 12",
+		Dir: sidecar, Func: "(*Proxy).reloadSecrets", Package: sidecar, Run: "TestSecrets_SameTimeAndSize_ReadAgain",
+		Old: "failed = err.Error()", New: "return",
+	},
+	{
+		Name: "half a secret is used", Rule: "rule 12",
+		Dir: "cmd/semel/internal/secrets", Func: "Reread", Package: "cmd/semel/internal/secrets", Run: "TestReread_HalfWrittenLine_NotTaken",
+		Old: "changed && !ended", New: "false && !ended",
+	},
+	{
 		Name: "a reconciler is asked about another tenant", Rule: "rule 17",
 		Dir: hooks, Func: "(*Hook).Reconcile", Package: hooks, Run: "TestReconcile_KeyNotUTF8_NotAsked",
 		Old: "if !utf8.ValidString(v) {", New: "if false && !utf8.ValidString(v) {",

@@ -39,6 +39,8 @@ To move a service without a double effect:
 
 Do not let processes with OLD alone and processes with NEW run at the same time: OLD does not learn what NEW has recorded, and both run the same request. The page docs/migrate.md has each step, and what is not moved: messages of an outbox, and the records of transactions unless nothing runs.
 
+A record that cannot be read, in one of the two stores, is named and left, and the others are copied. If the old store is encrypted, give --from-encryption-keys with --to-encryption-keys: a record that is encrypted already is not encrypted again, and counts as unreadable.
+
 The exit code is 0 if nothing is left to copy, and otherwise 1: records in flight, records that cannot be read, or differences.
 
 Examples:
@@ -147,7 +149,7 @@ func (c *copyCmd) open(ctx context.Context, e *env) (from, to storeurl.Handle, a
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, nil, "", err
 	}
-	if urls[0].Secret() == urls[1].Secret() {
+	if urls[0].Same(urls[1]) {
 		return nil, nil, "", wrong("--to", urls[1], "is the store of --from; give another one")
 	}
 	if from, err = program.OpenExisting(ctx, urls[0].For(storeurl.Source), e.log); err != nil {
@@ -216,16 +218,19 @@ func (r *copied) write(e *env) error {
 	return nil
 }
 
+// runAgain is what to do about records that are left.
+const runAgain = "once the processes of the old store have stopped, the leases have ended, and unreadable records are mended as their errors say, run the command again"
+
 // left says what is not in the new store.
 func (r *copied) left() error {
 	if s := r.Verify; s != nil {
 		if s.Complete() {
 			return nil
 		}
-		return fmt.Errorf("the new store lacks records: %d in flight, %d missing, %d different, %d unreadable; once the processes of the old store have stopped and the leases have ended, run the command again", s.InFlight, s.Missing, s.Different, s.Unreadable)
+		return fmt.Errorf("the new store lacks records: %d in flight, %d missing, %d different, %d unreadable; %s", s.InFlight, s.Missing, s.Different, s.Unreadable, runAgain)
 	}
 	if s := r.Copy; s.InFlight+s.Unreadable > 0 {
-		return fmt.Errorf("not all is copied: %d in flight, %d unreadable; once the processes of the old store have stopped and the leases have ended, run the command again", s.InFlight, s.Unreadable)
+		return fmt.Errorf("not all is copied: %d in flight, %d unreadable; %s", s.InFlight, s.Unreadable, runAgain)
 	}
 	return nil
 }

@@ -66,8 +66,13 @@ func TestCopy_RecordInFlight_NamedAndExitCode1(t *testing.T) {
 func TestCopy_WrongOptions_ExitCode2(t *testing.T) {
 	t.Parallel()
 	from := filled(t)
+	link := filepath.Join(t.TempDir(), "link.db")
+	if err := os.Symlink(strings.TrimPrefix(from, "sqlite:"), link); err != nil {
+		t.Fatal(err)
+	}
 	for want, args := range map[string][]string{
 		"is the store of --from":       {"--from", from, "--to", from},
+		link + `": is the store of`:    {"--from", from, "--to", "sqlite:" + link},
 		"--from: \"x\": choose sqlite": {"--from", "x", "--to", from},
 		"--workers":                    {"--from", from, "--to", "memory:", "--workers", "0"},
 		"missing flags":                {"--from", from},

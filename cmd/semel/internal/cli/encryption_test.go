@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/cmd/semel/internal/program"
+	"github.com/semel-go/semel/store"
 )
 
 // keyLine is a line of a key file.
@@ -116,4 +117,29 @@ func read(t testing.TB, path string) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// A copy without the keys of an encrypted store would encrypt its records a second time, and
+// duplicates would get 503.
+func TestCopy_EncryptedWithoutItsKeys_NothingCopied(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	url := func(name string) string { return "sqlite:" + filepath.Join(dir, name) }
+	old, new := write(t, "old", keyLine("old")), write(t, "new", keyLine("new"))
+	if r := command(t, "copy", "--from", filled(t, store.Completed, store.Unknown), "--to", url("enc.db"), "--to-encryption-keys", old, "--verify"); r.code != program.ExitOK {
+		t.Fatalf("%+v", r)
+	}
+	args := []string{"copy", "--from", url("enc.db"), "--to", url("new.db"), "--to-encryption-keys", new, "--verify"}
+	r := command(t, args...)
+	if r.code != program.ExitFailed || !strings.Contains(r.stdout, "read 2: copied 1, already there 0, expired 0, in flight and left 0, unreadable 1") || !strings.Contains(r.stdout, "missing 1") ||
+		!strings.Contains(r.stderr, "it is encrypted already; give the keys of the store that it comes from: --from-encryption-keys") {
+		t.Errorf("without its keys: %+v", r)
+	}
+	r = command(t, append(args, "--from-encryption-keys", old)...)
+	if r.code != program.ExitOK || !strings.Contains(r.stdout, "read 2: copied 1, already there 1") || !strings.Contains(r.stdout, "compared 2: same 2") {
+		t.Errorf("with its keys: %+v", r)
+	}
+	if r := command(t, "inspect", "get", "completed", "--tenant", "ann", "--store", url("new.db"), "--encryption-keys", new, "--show-body"); r.code != program.ExitOK || !strings.Contains(r.stdout, "answer") {
+		t.Errorf("%+v", r)
+	}
 }

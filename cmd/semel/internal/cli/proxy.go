@@ -60,7 +60,7 @@ func (c *proxyCmd) plan() (*plan, error) {
 	}
 	if cfg.MovedFrom != "" {
 		p.old, err = storeurl.Parse(cfg.MovedFrom, cfg.Where("moved-from"))
-		if err == nil && p.old.Secret() == p.store.Secret() {
+		if err == nil && p.old.Same(p.store) {
 			err = &input.Error{Field: cfg.Where("moved-from"), Value: p.old.String(), Want: "is the store itself; give the store that it replaces"}
 		}
 		errs = append(errs, err)

@@ -37,7 +37,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 		wg.Go(func() { p.observer.logCounts(ctx, LogEvery) })
 	}
 	if c.SecretFile != "" {
-		wg.Go(func() { p.reloadSecrets(ctx, reloadEvery, p.secretsRead) })
+		wg.Go(func() { p.reloadSecrets(ctx, reloadEvery) })
 	}
 	if c.ReconcileEvery > 0 && len(ops) > 0 {
 		wg.Go(func() { p.reconcileAll(ctx, ops) })

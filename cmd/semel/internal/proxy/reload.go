@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -44,11 +43,11 @@ func (p *Proxy) newGuard(build func([]semel.Secret) (*semel.Guard, error)) (*cur
 	return c, nil
 }
 
-// reloadSecrets reads the file of secrets again whenever it changes, until ctx ends.
-// The last version of the file is the one that is in use.
-func (p *Proxy) reloadSecrets(ctx context.Context, every time.Duration, last version) {
+// reloadSecrets reads the file of secrets again and again, until ctx ends, and puts other
+// secrets into use. It logs an error once until the error is another one.
+func (p *Proxy) reloadSecrets(ctx context.Context, every time.Duration) {
 	path := p.Config.SecretFile
-	inUse, used := p.Secrets, secrets.Used{}
+	inUse, used, failed := p.Secrets, secrets.Used{}, ""
 	_ = used.Add(p.Secrets, path, "secret-file") // each ID is new
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -58,12 +57,10 @@ func (p *Proxy) reloadSecrets(ctx context.Context, every time.Duration, last ver
 			return
 		case <-tick.C:
 		}
-		now := modified(path)
-		if now == last {
+		list, changed, err := secrets.Reread(path, "secret-file", inUse)
+		if err == nil && !changed && failed == "" {
 			continue
 		}
-		last = now
-		list, err := secrets.Read(path, "secret-file")
 		if err == nil {
 			err = used.Add(list, path, "secret-file")
 		}
@@ -73,26 +70,16 @@ func (p *Proxy) reloadSecrets(ctx context.Context, every time.Duration, last ver
 			}
 		}
 		if err != nil {
-			p.Log.Error("the secrets have changed, but cannot be used; the last ones stay in use until this process stops, so that there is time; docs/how-to/rotate-secrets.md says what to do without a copy", "error", err)
+			if err.Error() != failed {
+				p.Log.Error("the secrets have changed, but cannot be used; the last ones stay in use until this process stops, so that there is time; docs/how-to/rotate-secrets.md says what to do without a copy", "error", err)
+			}
+			failed = err.Error()
 			continue
 		}
+		failed = ""
 		p.Log.Info("read the secrets again", secrets.Order(list)...)
 		secrets.WarnDropped(p.Log, inUse, list, path)
 		inUse = list
 		input.WarnMode(p.Log, path)
 	}
-}
-
-// version tells one content of a file from another.
-type version struct {
-	modified time.Time
-	size     int64
-}
-
-func modified(path string) version {
-	info, err := os.Stat(path)
-	if err != nil {
-		return version{}
-	}
-	return version{info.ModTime(), info.Size()}
 }

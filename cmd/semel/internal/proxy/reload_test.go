@@ -9,10 +9,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/cmd/semel/internal/config"
+	"github.com/semel-go/semel/cmd/semel/internal/secrets"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
@@ -27,6 +29,12 @@ func (l *lockedText) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.Write(p)
+}
+
+func (l *lockedText) count(s string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.b.String(), s)
 }
 
 func (l *lockedText) has(s string) bool {
@@ -55,10 +63,9 @@ func TestSecrets_FileChanges_UsedWithoutRestart(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	inUse := modified(path)
 	go func() {
 		defer close(ended)
-		p.reloadSecrets(ctx, time.Millisecond, inUse)
+		p.reloadSecrets(ctx, time.Millisecond)
 	}()
 	secretOf := func(key string) string {
 		if _, err := g.Run(t.Context(), semel.Call{Operation: "o", Tenant: semel.Shared, Key: key, Payload: semel.JSON(1)},
@@ -115,4 +122,74 @@ func TestSecrets_FileChanges_UsedWithoutRestart(t *testing.T) {
 	}
 	cancel()
 	<-ended
+}
+
+// A rotated file that must not be read for a while has the same time and size before and
+// after the operator's chmod. A directory under the path stands for it, because the
+// superuser may read every file. Swapped lines within one time go the same way.
+func TestSecrets_SameTimeAndSize_ReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const a, b = "a:00112233445566778899aabbccddeeff\n", "b:ffeeddccbbaa99887766554433221100\n"
+		path := filepath.Join(t.TempDir(), "secrets")
+		write := func(doc string, at os.FileInfo) os.FileInfo {
+			err := os.WriteFile(path, []byte(doc), 0o600)
+			if at != nil {
+				err = errors.Join(err, os.Chtimes(path, at.ModTime(), at.ModTime()))
+			}
+			info, statErr := os.Stat(path)
+			if err = errors.Join(err, statErr); err != nil {
+				t.Fatal(err)
+			}
+			return info
+		}
+		first := write(a+b, nil)
+		list, err := secrets.Read(path, "secret-file")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log lockedText
+		p := &Proxy{Parts: Parts{Config: &config.Config{SecretFile: path}, Log: slog.New(slog.NewTextHandler(&log, nil)), Secrets: list}}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go p.reloadSecrets(ctx, time.Second)
+		pass := func() { time.Sleep(3 * time.Second); synctest.Wait() }
+		pass()
+		if log.has("read the secrets again") {
+			t.Error("an unchanged file was put into use")
+		}
+		write(b+a, first)
+		pass()
+		if n := log.count("hashes=b compare=b,a"); n != 1 {
+			t.Errorf("swapped lines were put into use %d times", n)
+		}
+		if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		unreadable, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass()
+		if n := log.count("cannot be used"); n != 1 {
+			t.Errorf("an unreadable file was logged %d times", n)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		write(a+b+strings.Repeat("\n", max(0, int(unreadable.Size())-len(a+b))), unreadable)
+		pass()
+		if n := log.count("hashes=a compare=a,b"); n != 1 {
+			t.Errorf("the mended file was put into use %d times: %s", n, log.b.String())
+		}
+		write(a+b+"c:"+strings.Repeat("33", 20), nil)
+		pass()
+		if n := log.count("the last line has no newline"); n != 1 || log.has("compare=a,b,c") {
+			t.Errorf("half a line was logged %d times", n)
+		}
+		write(a+b+"c:"+strings.Repeat("33", 32)+"\n", nil)
+		pass()
+		if n := log.count("hashes=a compare=a,b,c"); n != 1 {
+			t.Errorf("the whole file was put into use %d times", n)
+		}
+	})
 }

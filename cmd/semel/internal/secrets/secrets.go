@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"slices"
@@ -45,15 +46,39 @@ const unkeyed = "unkeyed"
 // be the word unkeyed. It skips blank lines and lines that begin with #. Errors contain no
 // part of a secret.
 func Read(path, where string) ([]semel.Secret, error) {
+	list, _, err := readSecrets(path, where)
+	return list, err
+}
+
+// Reread reads the file of the secrets in use again. changed is false if it has the same
+// secrets, or if it is a pipe, which can be read once only. Other secrets are refused if the
+// last line does not end, because the rest of a secret may still be on its way: the part
+// would count as another secret with the same ID.
+func Reread(path, where string, inUse []semel.Secret) (list []semel.Secret, changed bool, err error) {
+	if info, err := os.Stat(path); err == nil && info.Mode()&(fs.ModeNamedPipe|fs.ModeCharDevice) != 0 {
+		return inUse, false, nil
+	}
+	list, ended, err := readSecrets(path, where)
+	if err != nil {
+		return nil, false, err
+	}
+	changed = !slices.EqualFunc(list, inUse, func(a, b semel.Secret) bool { return a.ID == b.ID && bytes.Equal(a.Key, b.Key) })
+	if changed && !ended {
+		return nil, false, &input.Error{Field: where, Value: path, Want: "the last line has no newline, so that it may be half-written; if the file is whole, end it with: echo >> " + path}
+	}
+	return list, changed, nil
+}
+
+// readSecrets reads secrets. ended is true if the file ends with a newline.
+func readSecrets(path, where string) (list []semel.Secret, ended bool, err error) {
 	bad := func(want string, args ...any) error {
 		return &input.Error{Field: where, Value: path, Want: fmt.Sprintf(want, args...)}
 	}
 	doc, err := read(path, input.CopyOr("file", hashedPayloads, fmt.Sprintf("make it with: (umask 077; %s > %s)", makeLine, path)))
 	if err != nil {
-		return nil, bad("%v", err)
+		return nil, false, bad("%v", err)
 	}
 	mend := input.CopyOr("line", hashedPayloads, "make a line with: "+makeLine)
-	var list []semel.Secret
 	seen := map[string]int{} // the lines of the IDs
 	lines := bufio.NewScanner(bytes.NewReader(doc))
 	for n := 1; lines.Scan(); n++ {
@@ -69,26 +94,26 @@ func Read(path, where string) ([]semel.Secret, error) {
 		key, err := hex.DecodeString(digits)
 		switch {
 		case line == unkeyed:
-			return nil, bad("line %d: %s can be the first line only; delete the line, or move it to the top", n, unkeyed)
+			return nil, false, bad("line %d: %s can be the first line only; delete the line, or move it to the top", n, unkeyed)
 		case !ok || err != nil:
-			return nil, bad("line %d is not id:hex; %s", n, mend)
+			return nil, false, bad("line %d is not id:hex; %s", n, mend)
 		case id == "" || len(id) > maxID:
-			return nil, bad("line %d: the id has %d bytes; it must have 1 to %d; %s", n, len(id), maxID, mend)
+			return nil, false, bad("line %d: the id has %d bytes; it must have 1 to %d; %s", n, len(id), maxID, mend)
 		case seen[id] > 0:
-			return nil, bad("line %d: the id is that of line %d; delete one of the two lines, if no process uses them yet; otherwise the one that the other processes do not have. A new secret needs a new id, such as from: %s", n, seen[id], makeLine)
+			return nil, false, bad("line %d: the id is that of line %d; delete one of the two lines, if no process uses them yet; otherwise the one that the other processes do not have. A new secret needs a new id, such as from: %s", n, seen[id], makeLine)
 		case len(key) < leastKey:
-			return nil, bad("line %d: the secret has %d bytes; at least %d are needed; %s", n, len(key), leastKey, mend)
+			return nil, false, bad("line %d: the secret has %d bytes; at least %d are needed; %s", n, len(key), leastKey, mend)
 		}
 		seen[id] = n
 		list = append(list, semel.Secret{ID: id, Key: key})
 	}
 	if err := lines.Err(); err != nil {
-		return nil, bad("cannot be read: %v", err)
+		return nil, false, bad("cannot be read: %v", err)
 	}
 	if len(seen) == 0 {
-		return nil, bad("has no secret; %s", input.CopyOr("file", hashedPayloads, fmt.Sprintf("append a line id:hex with: %s >> %s", makeLine, path)))
+		return nil, false, bad("has no secret; %s", input.CopyOr("file", hashedPayloads, fmt.Sprintf("append a line id:hex with: %s >> %s", makeLine, path)))
 	}
-	return list, nil
+	return list, bytes.HasSuffix(doc, []byte("\n")), nil
 }
 
 // Used are the secrets that a process has used since its start, by their IDs.

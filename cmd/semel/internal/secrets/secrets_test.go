@@ -89,6 +89,39 @@ func TestUsed_IDWithAnotherSecret_NothingAdded(t *testing.T) {
 	}
 }
 
+// The first 16 bytes of a secret are a secret, too. If a process used them, it would refuse
+// the whole file afterwards, because one ID would have two secrets.
+func TestReread_HalfWrittenLine_NotTaken(t *testing.T) {
+	last := "s1:" + digits + "\n"
+	whole := "s2:" + digits + digits + "\n" + last + "s3:" + digits + digits + "\n"
+	path := file(t, last[:len(last)-1])
+	inUse, err := secrets.Read(path, "secret-file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, changed, err := secrets.Reread(path, "secret-file", inUse); changed || err != nil {
+		t.Errorf("the same secrets without a newline: %v, %v", changed, err)
+	}
+	for n := range len(whole) {
+		if err := os.WriteFile(path, []byte(whole[:n]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		list, _, err := secrets.Reread(path, "secret-file", inUse)
+		for _, s := range list {
+			if s.ID != "s1" && len(s.Key) != 32 {
+				t.Errorf("%d of %d bytes: the secret %s of %d bytes is taken, %v", n, len(whole), s.ID, len(s.Key), err)
+			}
+		}
+	}
+	_, _, err = secrets.Reread(file(t, whole[:len(whole)-1]), "secret-file", inUse)
+	if !input.Is(err) || !strings.Contains(err.Error(), "the last line has no newline") || strings.Contains(err.Error(), digits) {
+		t.Errorf("without the newline: %v", err)
+	}
+	if list, changed, err := secrets.Reread(file(t, whole), "secret-file", inUse); err != nil || !changed || len(list) != 3 || list[0].ID != "s2" {
+		t.Errorf("the whole file: %v, %v, %v", list, changed, err)
+	}
+}
+
 func TestRead_MissingFile_InputError(t *testing.T) {
 	if _, err := secrets.Read(filepath.Join(t.TempDir(), "none"), "--secret-file"); !input.Is(err) {
 		t.Errorf("got %v", err)

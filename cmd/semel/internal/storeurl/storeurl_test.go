@@ -1,6 +1,7 @@
 package storeurl_test
 
 import (
+	"errors"
 	"io/fs"
 	"net/url"
 	"os"
@@ -148,3 +149,21 @@ func (w withPostgres) Run() int { return pgtest.Main(withDynamo(w)) }
 type withDynamo struct{ m *testing.M }
 
 func (w withDynamo) Run() int { return dynamotest.Main(w.m) }
+
+// One file has many names. A copy from a file into itself says that all is there.
+func TestSame_OneFileOtherName_IsSame(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := errors.Join(os.WriteFile("a.db", nil, 0o600), os.WriteFile("b.db", nil, 0o600), os.Symlink("a.db", "link.db")); err != nil {
+		t.Fatal(err)
+	}
+	a := parse(t, "sqlite:a.db")
+	for text, want := range map[string]bool{
+		"sqlite:a.db": true, "sqlite:./a.db": true, "sqlite:link.db": true, "sqlite:" + filepath.Join(dir, "a.db"): true,
+		"sqlite:b.db": false, "sqlite:none.db": false, "memory:": false,
+	} {
+		if got := a.Same(parse(t, text)); got != want {
+			t.Errorf("%s: same %v", text, got)
+		}
+	}
+}

@@ -50,12 +50,13 @@ const (
 // Source reads Files. Safe for concurrent use. Make it with New.
 type Source struct {
 	files Files
-	warn  func(error) // a file that has changed cannot be read; the last content stays in use
+	warn  func(error) // a file that has changed cannot be used; the last content stays in use
 	used  func()      // files that have changed are in use
 
 	mu      sync.Mutex
 	checked time.Time
-	stamps  [3]stamp
+	stamps  stamps
+	failed  string // the error of the last read; empty: none
 	current content
 }
 
@@ -65,17 +66,30 @@ type content struct {
 	cas  *x509.CertPool
 }
 
-// stamp tells one content of a file from another.
-type stamp struct {
-	modified time.Time
-	size     int64
+// stamps tell one content of the files from another. A file that cannot be seen has none.
+type stamps [3]os.FileInfo
+
+// equal compares the files, too, because a link that is swapped can lead to a file of the
+// same time and size.
+func (s stamps) equal(o stamps) bool {
+	for i, a := range s {
+		b := o[i]
+		if a == nil || b == nil {
+			if a != b {
+				return false
+			}
+		} else if !os.SameFile(a, b) || !a.ModTime().Equal(b.ModTime()) || a.Size() != b.Size() {
+			return false
+		}
+	}
+	return true
 }
 
 // checkEvery is the least time between two looks at the files.
 const checkEvery = time.Second
 
-// New reads the files. It calls warn when a file that has changed cannot be used, and used
-// when files that have changed are in use.
+// New reads the files. It calls warn when a file that has changed cannot be used, once until
+// the error is another one, and used when files that have changed are in use.
 func New(f Files, warn func(error), used func()) (*Source, error) {
 	s := &Source{files: f, warn: warn, used: used, checked: time.Now()}
 	s.stamps = s.look()
@@ -84,17 +98,17 @@ func New(f Files, warn func(error), used func()) (*Source, error) {
 	return s, err
 }
 
-// look returns the stamps of the files. A file that cannot be seen has a zero stamp.
-func (s *Source) look() (stamps [3]stamp) {
+// look returns the stamps of the files.
+func (s *Source) look() (now stamps) {
 	for i, path := range []string{s.files.Cert, s.files.Key, s.files.CA} {
 		if path == "" {
 			continue
 		}
 		if info, err := os.Stat(path); err == nil {
-			stamps[i] = stamp{info.ModTime(), info.Size()}
+			now[i] = info
 		}
 	}
-	return stamps
+	return now
 }
 
 func (s *Source) read() (c content, err error) {
@@ -170,15 +184,20 @@ func (s *Source) get() content {
 		return s.current
 	}
 	s.checked = time.Now()
-	if stamps := s.look(); stamps != s.stamps {
-		c, err := s.read()
-		if err != nil { // a certificate and its key are replaced one after the other
-			s.warn(err)
-			return s.current
-		}
-		s.stamps, s.current = stamps, c
-		s.used()
+	now := s.look()
+	if s.failed == "" && now.equal(s.stamps) {
+		return s.current
 	}
+	c, err := s.read()
+	if err != nil { // a certificate and its key are replaced one after the other
+		if err.Error() != s.failed {
+			s.warn(err)
+		}
+		s.failed = err.Error()
+		return s.current
+	}
+	s.stamps, s.failed, s.current = now, "", c
+	s.used()
 	return s.current
 }
 
