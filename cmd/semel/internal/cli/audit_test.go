@@ -184,3 +184,12 @@ func TestAudit_NoFolder_NamesMkdir(t *testing.T) {
 		t.Errorf("%q is not in %+v", want, r)
 	}
 }
+
+func read(t testing.TB, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return string(b)
+}

@@ -110,15 +110,6 @@ func TestProxy_RecordsOfOtherOptions_WarnsAtTheStart(t *testing.T) {
 	}
 }
 
-func read(t testing.TB, path string) string {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
-	}
-	return string(b)
-}
-
 // A copy without the keys of an encrypted store would encrypt its records a second time, and
 // duplicates would get 503.
 func TestCopy_EncryptedWithoutItsKeys_NothingCopied(t *testing.T) {
