@@ -4,6 +4,11 @@ package museum
 // two effects of one request, nor take for an answer what is none.
 var sidecars = []Mutant{
 	{
+		Name: "an answer that waits for its place before the store is not stored", Rule: "limits",
+		Dir: sidecar, Func: "pacedStore.acquire", Package: sidecar, Run: "TestPacedStore_NoPlaceInTime",
+		Old: "wait = min(wait, time.Until(end)/4)", New: "wait = time.Until(end)",
+	},
+	{
 		Name: "a tenant that is over its limit is refused as fast as it sends", Rule: "limits",
 		Dir: sidecar, Func: "(*Proxy).refuse", Package: sidecar, Run: "TestLimits_TenantRefused",
 		Old: "!p.pause(r)", New: "false",
