@@ -29,6 +29,16 @@ var sidecars = []Mutant{
 		Old: "_, _ = io.CopyN(io.Discard, r.Body, smallBody)", New: "_ = io.Discard",
 	},
 	{
+		Name: "the body of a refused request counts until a restart", Rule: "limits",
+		Dir: limits, Func: "(*Visit).Spool", Package: limits, Run: "TestSpool_VisitEnded",
+		Old: "v == nil || v.ended", New: "v == nil",
+	},
+	{
+		Name: "a body that is discarded before a refusal is refused again", Rule: "limits",
+		Dir: sidecar, Func: "(*Proxy).pause", Package: sidecar, Run: "TestLimits_RefusalsPause",
+		Old: "b.visit = nil", New: "_ = b.visit",
+	},
+	{
 		Name: "a flood of refusals writes a warning for each", Rule: "limits",
 		Dir: limits, Func: "(*flood).refusal", Package: limits, Run: "TestRefusal_First",
 		Old: "f.last.Swap(n)", New: "f.last.Load()",

@@ -102,6 +102,9 @@ func (p *Proxy) pause(r *http.Request) bool {
 		return true
 	}
 	limit.FromContext(r.Context()).EndUnadmitted()
+	if b, ok := r.Body.(*timedBody); ok {
+		b.visit = nil // the rest of the body is discarded, so it counts for no limit
+	}
 	if r.Header.Get("Expect") == "" {
 		// The server notices that a client has hung up only after the whole body.
 		_, _ = io.CopyN(io.Discard, r.Body, smallBody)
