@@ -77,6 +77,11 @@ var sidecars = []Mutant{
 			level := slog.LevelWarn`,
 	},
 	{
+		Name: "the proxy hides that the service does not know the outcome", Rule: "doubt",
+		Dir: upstream, Func: "(*Upstream).onAnswer", Package: sidecar, Run: "TestOutcomeUnknown_OfService",
+		Old: "res.Header.Set(outcomeHeader, outcomeUnknown)", New: "",
+	},
+	{
 		Name: "half an answer is sent, and the log says that the handler panicked", Rule: "doubt",
 		Dir: upstream, Func: "(*Upstream).forward", Package: upstream, Run: "TestAnswer_BodyBreaksOff_IsDoubt",
 		Old: "if p != http.ErrAbortHandler || !semelhttp.Broken(r) {", New: "if p != nil {",

@@ -82,3 +82,31 @@ func TestKeep5xx_Answer_Kept(t *testing.T) {
 		}
 	}
 }
+
+// If the service is another semel proxy that parks, its 409 is no result: the operation may
+// have had its effect, and somebody decides about it later. Semel-Outcome reaches the client,
+// which would otherwise take the 409 for final.
+func TestOutcomeUnknown_OfService_StaysInDoubt(t *testing.T) {
+	for _, policy := range []string{"retry", "park"} {
+		t.Run(policy, func(t *testing.T) {
+			inner := play(t, failing, "scope: single\non-doubt: park\n")
+			outer := playAt(t, inner.URL, "scope: single\non-doubt: "+policy+"\n")
+			for i := range 3 {
+				r := outer.pay("k")
+				if r.replayed() || r.header.Get("Semel-Outcome") != "unknown" {
+					t.Errorf("answer %d, replayed %v: %+v", i, r.replayed(), r)
+				}
+				if i > 0 && (r.status != http.StatusConflict || !strings.Contains(r.body, "outcome_unknown")) {
+					t.Errorf("answer %d: %+v", i, r)
+				}
+			}
+			want := map[string]store.State{"retry": store.Released, "park": store.Unknown}[policy]
+			if got := outer.state(store.Key{Operation: "http", Value: "k"}); got != want {
+				t.Errorf("the record is %v, want %v", got, want)
+			}
+			if n := inner.backend.count(); n != 1 {
+				t.Errorf("the service was asked %d times", n)
+			}
+		})
+	}
+}

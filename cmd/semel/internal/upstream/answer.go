@@ -42,14 +42,27 @@ func (u *Upstream) onAnswer(res *http.Response) error {
 		o.Mark = mark
 	}
 	explain(res, mark)
+	unknown := mark == "" && res.StatusCode >= http.StatusOK && isUnknown(res)
 	removeOwnHeaders(res.Header)
+	if unknown {
+		res.Header.Set(outcomeHeader, outcomeUnknown) // for semelhttp.Judge, and for the client
+	}
 	return nil
 }
+
+// The header by which another Semel, inside the service, says that nobody knows whether the
+// operation took effect.
+const (
+	outcomeHeader  = OwnPrefix + "Outcome"
+	outcomeUnknown = "unknown"
+)
+
+func isUnknown(res *http.Response) bool { return res.Header.Get(outcomeHeader) == outcomeUnknown }
 
 // explain says in the record, and in events, that the service has answered, where package
 // semelhttp would speak of a handler. It is not used for an answer that is kept.
 func explain(res *http.Response, mark string) {
-	if res.StatusCode < http.StatusMultipleChoices && mark == "" || mark == ResultFinal {
+	if res.StatusCode < http.StatusMultipleChoices && mark == "" && !isUnknown(res) || mark == ResultFinal {
 		return // a result, in all likelihood
 	}
 	v := semelhttp.Judge(semelhttp.Answer{Status: res.StatusCode, Header: res.Header, Path: res.Request.URL.Path})
