@@ -77,6 +77,11 @@ var sidecars = []Mutant{
 			level := slog.LevelWarn`,
 	},
 	{
+		Name: "the redirect to a log-in page below the upstream's path is kept", Rule: "http",
+		Dir: upstream, Func: "(*Upstream).onAnswer", Package: sidecar, Run: "TestLoginRedirect_UpstreamHasPath",
+		Old: `mark == "" && v.Effect == semelhttp.NothingDone`, New: "false",
+	},
+	{
 		Name: "the proxy hides that the service does not know the outcome", Rule: "doubt",
 		Dir: upstream, Func: "(*Upstream).onAnswer", Package: sidecar, Run: "TestOutcomeUnknown_OfService",
 		Old: "res.Header.Set(outcomeHeader, outcomeUnknown)", New: "",

@@ -110,3 +110,30 @@ func TestOutcomeUnknown_OfService_StaysInDoubt(t *testing.T) {
 		})
 	}
 }
+
+// A service below a path of --upstream redirects to its log-in page with the path that it
+// got itself. The redirect is no result, as without such a path.
+func TestLoginRedirect_UpstreamHasPath_RunsAgain(t *testing.T) {
+	for location, kept := range map[string]bool{
+		"/api/login?next=/api/pay":  false,
+		"/api/login?next=%2Fpay":    false, // the service knows the path of the client
+		"/api/login?next=/api/cart": true,
+		"/api/orders/7":             true,
+	} {
+		t.Run(location, func(t *testing.T) {
+			b := newBackend(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Location", location)
+				w.WriteHeader(http.StatusFound)
+			})
+			s := playAt(t, b.URL+"/api", "scope: single\non-doubt: park\n")
+			s.pay("k")
+			if r := s.pay("k"); r.status != http.StatusFound || r.replayed() != kept || strings.HasPrefix(r.header.Get("Location"), "/api") {
+				t.Errorf("replayed %v, want %v: %+v", r.replayed(), kept, r)
+			}
+			f, err := s.store.Get(t.Context(), store.Key{Operation: "http", Value: "k"})
+			if want := " answered 302: it asks to log in and to come back"; err != nil || !kept && !strings.HasSuffix(f.Record.LastError, want) {
+				t.Errorf("the record says %q, %v", f.Record.LastError, err)
+			}
+		})
+	}
+}
