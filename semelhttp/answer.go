@@ -77,6 +77,8 @@ func Judge(a Answer) Verdict {
 		return Verdict{Reason: "no answer was written", Again: true}
 	case a.Broken && !a.Streamed:
 		return Verdict{Reason: "the body broke off", Again: true}
+	case a.Header.Get(outcomeHeader) == outcomeUnknown: // of another Semel inside
+		return Verdict{Reason: "it says that nobody knows whether the operation took effect"}
 	}
 	v := judgeStatus(a.Status)
 	switch _, retryAfter := parseRetryAfter(a.Header.Get("Retry-After")); {

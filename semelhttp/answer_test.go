@@ -30,6 +30,13 @@ func TestJudge_EachAnswer_HasEffect(t *testing.T) {
 	}
 	to := func(location string) http.Header { return http.Header{"Location": {location}} }
 	later := http.Header{"Retry-After": {"5"}}
+	unknown := func(more ...string) http.Header {
+		h := http.Header{"Semel-Outcome": {"unknown"}}
+		for i := 0; i < len(more); i += 2 {
+			h.Set(more[i], more[i+1])
+		}
+		return h
+	}
 	for name, c := range map[string]struct {
 		a    Answer
 		want Verdict // without its Reason
@@ -48,6 +55,12 @@ func TestJudge_EachAnswer_HasEffect(t *testing.T) {
 		"404, later":                        {Answer{Status: 404, Header: later}, Verdict{Effect: NothingDone, Again: true}},
 		"409":                               {Answer{Status: 409}, Verdict{Effect: Kept}},
 		"409, later":                        {Answer{Status: 409, Header: later}, Verdict{Effect: NothingDone, Again: true}},
+		"409 of a service that parks":       {Answer{Status: 409, Header: unknown()}, Verdict{Effect: Doubt}},
+		"200 of a service that parks":       {Answer{Status: 200, Header: unknown()}, Verdict{Effect: Doubt}},
+		"401 of a service that parks":       {Answer{Status: 401, Header: unknown()}, Verdict{Effect: Doubt}},
+		"409 that parks, later":             {Answer{Status: 409, Header: unknown("Retry-After", "5")}, Verdict{Effect: Doubt}},
+		"302 that parks, to log in":         {Answer{Status: 302, Path: "/pay", Header: unknown("Location", "/login?next=/pay")}, Verdict{Effect: Doubt}},
+		"200, not kept by the service":      {Answer{Status: 200, Header: http.Header{"Semel-Outcome": {"not-kept"}}}, Verdict{Effect: Kept}},
 		"409, nonsense":                     {Answer{Status: 409, Header: http.Header{"Retry-After": {"soon"}}}, Verdict{Effect: Kept}},
 		"499, later":                        {Answer{Status: 499, Header: later}, Verdict{Effect: Doubt}},
 		"201, later":                        {Answer{Status: 201, Header: later}, Verdict{Effect: Kept}},

@@ -26,7 +26,7 @@ const hostHeader = "Host"
 
 // defaultFingerprintHeaders change what a request means.
 var defaultFingerprintHeaders = []string{
-	hostHeader, "Content-Encoding", "Content-Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since",
+	hostHeader, "Content-Encoding", "Content-Range", "Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since",
 	"X-Http-Method-Override", "X-Http-Method", "X-Method-Override", "Soapaction", "X-Amz-Target", "Depth", "Destination", "Overwrite",
 }
 

@@ -43,7 +43,7 @@ type Options struct {
 	Payload func(r *http.Request, body io.Reader) (semel.Payload, error)
 	// FingerprintHeaders are the request headers that requests with one key must have
 	// in common, because they change what a request means; "Host" stands for the host
-	// name. Nil: Host, Content-Encoding, Content-Range, If-Match, If-None-Match,
+	// name. Nil: Host, Content-Encoding, Content-Range, Range, If-Match, If-None-Match,
 	// If-Modified-Since, If-Unmodified-Since, X-HTTP-Method-Override, X-HTTP-Method,
 	// X-Method-Override, SOAPAction, X-Amz-Target, Depth, Destination and Overwrite.
 	// Empty: none. Payload does not use them.

@@ -126,6 +126,9 @@ func (c *config) refuse(w http.ResponseWriter, r *http.Request, p *Problem) {
 	if p.RetryAfter > 0 {
 		h.Set("Retry-After", retryAfter(p.RetryAfter))
 	}
+	if p.Code == CodeOutcomeUnknown {
+		h.Set(outcomeHeader, outcomeUnknown)
+	}
 	AllowOrigin(w, r, c.RefusalOrigins)
 	if c.Refuse != nil {
 		c.Refuse(w, r, *p)

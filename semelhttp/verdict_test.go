@@ -75,6 +75,9 @@ func TestVerdict_StatusMarkPolicy_DecidesOutcome(t *testing.T) {
 				second := site.post("k", "hello")
 				site.want(second, want.status, want.body)
 				site.wantRuns(want.runs)
+				if unknown := second.Header.Get("Semel-Outcome") == "unknown"; unknown != (want.body == semelhttp.CodeOutcomeUnknown) {
+					t.Errorf("the duplicate says that the outcome is unknown: %v", unknown)
+				}
 				if isReplay := want.runs == 1 && want.body == "answer"; second.replayed() != isReplay {
 					t.Errorf("marked as a replay: %v", second.replayed())
 				}

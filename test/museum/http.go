@@ -43,6 +43,16 @@ var doors = []Mutant{
 		Old: "|| a.cfg.NoStore}", New: "}",
 	},
 	{
+		Name: "that a service does not know the outcome is kept as the outcome", Rule: "doubt",
+		Dir: door, Func: "Judge", Package: door, Run: "TestJudge_EachAnswer_HasEffect",
+		Old: "a.Header.Get(outcomeHeader) == outcomeUnknown", New: "false",
+	},
+	{
+		Name: "the answer to a duplicate of a parked request looks final", Rule: "doubt",
+		Dir: door, Func: "(*config).refuse", Package: door, Run: "TestVerdict_StatusMarkPolicy",
+		Old: "h.Set(outcomeHeader, outcomeUnknown)", New: "",
+	},
+	{
 		Name: "a 5xx is a result", Rule: "http",
 		Dir: door, Func: "judgeStatus", Package: door, Run: "TestJudge_EachAnswer_HasEffect|TestVerdict_StatusMarkPolicy_DecidesOutcome",
 		Old: "if status >= 200 && status < 500 {", New: "if status >= 200 {",

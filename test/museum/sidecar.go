@@ -4,6 +4,11 @@ package museum
 // two effects of one request, nor take for an answer what is none.
 var sidecars = []Mutant{
 	{
+		Name: "an answer that waits for its place before the store is not stored", Rule: "limits",
+		Dir: sidecar, Func: "pacedStore.acquire", Package: sidecar, Run: "TestPacedStore_NoPlaceInTime",
+		Old: "wait = min(wait, time.Until(end)/4)", New: "wait = time.Until(end)",
+	},
+	{
 		Name: "a tenant that is over its limit is refused as fast as it sends", Rule: "limits",
 		Dir: sidecar, Func: "(*Proxy).refuse", Package: sidecar, Run: "TestLimits_TenantRefused",
 		Old: "!p.pause(r)", New: "false",
@@ -22,6 +27,16 @@ var sidecars = []Mutant{
 		Name: "a client that hangs up keeps its connection until its refusal", Rule: "limits",
 		Dir: sidecar, Func: "(*Proxy).pause", Package: sidecar, Run: "TestPause_ClientHangsUp",
 		Old: "_, _ = io.CopyN(io.Discard, r.Body, smallBody)", New: "_ = io.Discard",
+	},
+	{
+		Name: "the body of a refused request counts until a restart", Rule: "limits",
+		Dir: limits, Func: "(*Visit).Spool", Package: limits, Run: "TestSpool_VisitEnded",
+		Old: "v == nil || v.ended", New: "v == nil",
+	},
+	{
+		Name: "a body that is discarded before a refusal is refused again", Rule: "limits",
+		Dir: sidecar, Func: "(*Proxy).pause", Package: sidecar, Run: "TestLimits_RefusalsPause",
+		Old: "b.visit = nil", New: "_ = b.visit",
 	},
 	{
 		Name: "a flood of refusals writes a warning for each", Rule: "limits",
@@ -60,6 +75,16 @@ var sidecars = []Mutant{
 				semelhttp.Final(r)
 			}
 			level := slog.LevelWarn`,
+	},
+	{
+		Name: "the redirect to a log-in page below the upstream's path is kept", Rule: "http",
+		Dir: upstream, Func: "(*Upstream).onAnswer", Package: sidecar, Run: "TestLoginRedirect_UpstreamHasPath",
+		Old: `mark == "" && v.Effect == semelhttp.NothingDone`, New: "false",
+	},
+	{
+		Name: "the proxy hides that the service does not know the outcome", Rule: "doubt",
+		Dir: upstream, Func: "(*Upstream).onAnswer", Package: sidecar, Run: "TestOutcomeUnknown_OfService",
+		Old: "res.Header.Set(outcomeHeader, outcomeUnknown)", New: "",
 	},
 	{
 		Name: "half an answer is sent, and the log says that the handler panicked", Rule: "doubt",

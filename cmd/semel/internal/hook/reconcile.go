@@ -136,7 +136,7 @@ func verdict(doc []byte) (semel.Verdict, error) {
 	if err := json.Unmarshal(doc, &a); err != nil {
 		return semel.Verdict{}, fmt.Errorf("the answer is not understood: %w", err)
 	}
-	if name := twice(doc); name != "" {
+	if name := twice(doc, answerDepth); name != "" {
 		return semel.Verdict{}, fmt.Errorf("the answer has %q twice", name)
 	}
 	switch {
@@ -158,9 +158,13 @@ func verdict(doc []byte) (semel.Verdict, error) {
 	return semel.Happened(o), nil
 }
 
-// twice returns a member that an object has more than once, ignoring capitals,
-// because package json would use the last one. It returns "" if all members differ.
-func twice(doc []byte) string {
+// answerDepth is how deep the objects of an answer are: it has a response, which has headers.
+const answerDepth = 3
+
+// twice returns the path of a member that an object has more than once, ignoring capitals,
+// because package json would use the last one. It looks into the objects of depth levels.
+// It returns "" if all members differ.
+func twice(doc []byte, depth int) string {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return ""
@@ -177,6 +181,11 @@ func twice(doc []byte) string {
 			return name
 		}
 		seen[strings.ToLower(name)] = true
+		if depth > 1 {
+			if inner := twice(value, depth-1); inner != "" {
+				return name + "." + inner
+			}
+		}
 	}
 	return ""
 }

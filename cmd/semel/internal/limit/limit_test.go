@@ -244,3 +244,22 @@ func TestTenants_ManyNames_Bounded(t *testing.T) {
 		t.Errorf("%d accounts are kept, though few are in use", n)
 	}
 }
+
+// Nobody would give back the bytes that a body brings after its visit has ended.
+func TestSpool_VisitEnded_CountsNothing(t *testing.T) {
+	l, _ := newLimiter(limit.Limits{Requests: 1, TenantRequests: 1, TenantSpool: 10, Spool: 10})
+	for name, end := range map[string]func(*limit.Visit){"End": (*limit.Visit).End, "EndUnadmitted": (*limit.Visit).EndUnadmitted} {
+		v, err := l.Begin(true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		end(v)
+		if err := v.Spool(11); err != nil {
+			t.Errorf("after %s: %v", name, err)
+		}
+		v.End()
+		if n := l.Spooled(); n != 0 {
+			t.Errorf("after %s: %d bytes are held for ever", name, n)
+		}
+	}
+}

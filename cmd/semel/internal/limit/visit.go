@@ -84,9 +84,10 @@ func (v *Visit) admitTenant(tenant string) error {
 	return nil
 }
 
-// Spool counts n more bytes of the request's body.
+// Spool counts n more bytes of the request's body. After End it counts nothing, because
+// nobody would give the bytes back.
 func (v *Visit) Spool(n int) error {
-	if v == nil || n == 0 {
+	if v == nil || v.ended || n == 0 {
 		return nil
 	}
 	l, more := v.limiter, int64(n)

@@ -22,8 +22,10 @@ const readyTimeout = 2 * time.Second
 // Ready returns nil if the proxy can serve requests: the store answers, tokens
 // can be verified, temporary files can be made, and no stop has begun.
 func (p *Proxy) Ready(ctx context.Context) error {
-	if p.draining.Load() {
+	select {
+	case <-p.draining:
 		return errors.New("stopping")
+	default:
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()

@@ -82,3 +82,58 @@ func TestKeep5xx_Answer_Kept(t *testing.T) {
 		}
 	}
 }
+
+// If the service is another semel proxy that parks, its 409 is no result: the operation may
+// have had its effect, and somebody decides about it later. Semel-Outcome reaches the client,
+// which would otherwise take the 409 for final.
+func TestOutcomeUnknown_OfService_StaysInDoubt(t *testing.T) {
+	for _, policy := range []string{"retry", "park"} {
+		t.Run(policy, func(t *testing.T) {
+			inner := play(t, failing, "scope: single\non-doubt: park\n")
+			outer := playAt(t, inner.URL, "scope: single\non-doubt: "+policy+"\n")
+			for i := range 3 {
+				r := outer.pay("k")
+				if r.replayed() || r.header.Get("Semel-Outcome") != "unknown" {
+					t.Errorf("answer %d, replayed %v: %+v", i, r.replayed(), r)
+				}
+				if i > 0 && (r.status != http.StatusConflict || !strings.Contains(r.body, "outcome_unknown")) {
+					t.Errorf("answer %d: %+v", i, r)
+				}
+			}
+			want := map[string]store.State{"retry": store.Released, "park": store.Unknown}[policy]
+			if got := outer.state(store.Key{Operation: "http", Value: "k"}); got != want {
+				t.Errorf("the record is %v, want %v", got, want)
+			}
+			if n := inner.backend.count(); n != 1 {
+				t.Errorf("the service was asked %d times", n)
+			}
+		})
+	}
+}
+
+// A service below a path of --upstream redirects to its log-in page with the path that it
+// got itself. The redirect is no result, as without such a path.
+func TestLoginRedirect_UpstreamHasPath_RunsAgain(t *testing.T) {
+	for location, kept := range map[string]bool{
+		"/api/login?next=/api/pay":  false,
+		"/api/login?next=%2Fpay":    false, // the service knows the path of the client
+		"/api/login?next=/api/cart": true,
+		"/api/orders/7":             true,
+	} {
+		t.Run(location, func(t *testing.T) {
+			b := newBackend(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Location", location)
+				w.WriteHeader(http.StatusFound)
+			})
+			s := playAt(t, b.URL+"/api", "scope: single\non-doubt: park\n")
+			s.pay("k")
+			if r := s.pay("k"); r.status != http.StatusFound || r.replayed() != kept || strings.HasPrefix(r.header.Get("Location"), "/api") {
+				t.Errorf("replayed %v, want %v: %+v", r.replayed(), kept, r)
+			}
+			f, err := s.store.Get(t.Context(), store.Key{Operation: "http", Value: "k"})
+			if want := " answered 302: it asks to log in and to come back"; err != nil || !kept && !strings.HasSuffix(f.Record.LastError, want) {
+				t.Errorf("the record says %q, %v", f.Record.LastError, err)
+			}
+		})
+	}
+}

@@ -186,6 +186,42 @@ func TestLimits_UnfinishedBodies_Bounded(t *testing.T) {
 	}
 }
 
+// The proxy reads the body of a refused request before its pause, and discards it. Bytes that
+// it counted would count until it restarts, and at last all tenants would be refused.
+func TestLimits_RefusalsPause_HoldNoBytes(t *testing.T) {
+	for name, limit := range map[string]string{
+		"NotAdmitted": "tenant-keys: 1\n",
+		"Admitted":    "tenant-spool: 100KiB\nmax-body: 100KiB\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := play(t, created(), byTenant+"refusal-pause: 1ms\n"+limit)
+			if r := s.pay("first", "X-Tenant", "ann"); r.status != 201 {
+				t.Fatalf("%+v", r)
+			}
+			held := s.begin("ann", "held", 99_000)
+			defer held.Close()
+			if name == "Admitted" {
+				eventually(t, "a body is held", func() bool { return s.metric("semel_spooled_bytes") == "99000" })
+			}
+			for i := range 5 {
+				if r := s.send("POST", "/pay", strings.Repeat("x", 10_000), "Idempotency-Key", fmt.Sprint(i), "X-Tenant", "ann"); r.status != 429 {
+					t.Errorf("%+v", r)
+				}
+			}
+			held.Close()
+			eventually(t, "no request is in flight", func() bool { return s.metric("semel_requests_in_flight") == "0" })
+			if n := s.metric("semel_spooled_bytes"); n != "0" {
+				t.Errorf("%s bytes are held without a request", n)
+			}
+			if name == "Admitted" {
+				if n := s.metric("semel_limit_tenant_spool_refused_total"); n != "5" {
+					t.Errorf("5 refusals are counted as %s", n)
+				}
+			}
+		})
+	}
+}
+
 // Large bodies whose keys come from their fields do not fill the memory.
 func TestKeyFrom_LargeBodies_MemoryBounded(t *testing.T) {
 	s := play(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) }, "scope: single\nkey-from: [id]\n")

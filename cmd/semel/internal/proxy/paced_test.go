@@ -3,7 +3,9 @@ package proxy
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/semel-go/semel/store"
@@ -51,19 +53,57 @@ func TestPacedStore_ManyLargeAnswers_SmallOnePasses(t *testing.T) {
 	}
 }
 
-func TestPacedStore_NoPlaceInTime_NotAnswered(t *testing.T) {
-	slow := &slowSettles{in: make(chan int, 2), out: make(chan struct{})}
-	s := newPacedStore(slow)
-	ended := make(chan error, 1)
-	go func() { ended <- s.Settle(t.Context(), store.Lease{}, settlement(2*largeAtOnce)) }() // larger than the room is possible, alone
-	<-slow.in
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	if err := s.Settle(ctx, store.Lease{}, settlement(largeAnswer+1)); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v", err)
+// A settlement that waits for a place must not lose the time in which the store can answer
+// it: an answer that is not stored has a second effect.
+func TestPacedStore_NoPlaceInTime_StoredWithoutPlace(t *testing.T) {
+	for storeTimeout, want := range map[time.Duration]time.Duration{
+		5 * time.Second:  time.Second, // the default
+		time.Second:      250 * time.Millisecond,
+		time.Millisecond: 250 * time.Microsecond, // the shortest
+	} {
+		t.Run(storeTimeout.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				slow := &slowSettles{in: make(chan int, 2), out: make(chan struct{})}
+				s := newPacedStore(slow)
+				var all sync.WaitGroup
+				all.Go(func() { _ = s.Settle(t.Context(), store.Lease{}, settlement(2*largeAtOnce)) }) // larger than the room is possible, alone
+				<-slow.in
+				ctx, cancel := context.WithTimeout(t.Context(), storeTimeout)
+				defer cancel()
+				begun := time.Now()
+				all.Go(func() {
+					if err := s.Settle(ctx, store.Lease{}, settlement(largeAnswer+1)); err != nil {
+						t.Errorf("the store did not get the answer: %v", err)
+						slow.in <- 0
+					}
+				})
+				<-slow.in
+				if waited := time.Since(begun); waited != want {
+					t.Errorf("the store has the answer after %v, want %v", waited, want)
+				}
+				close(slow.out)
+				all.Wait()
+				if !s.large.TryAcquire(largeAtOnce) {
+					t.Error("a place is not given back")
+				}
+			})
+		})
 	}
-	close(slow.out)
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+}
+
+func TestPacedStore_CallerGone_NotStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &slowSettles{in: make(chan int, 2), out: make(chan struct{})}
+		s := newPacedStore(slow)
+		ended := make(chan error, 1)
+		go func() { ended <- s.Settle(t.Context(), store.Lease{}, settlement(largeAtOnce)) }()
+		<-slow.in
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := s.Settle(ctx, store.Lease{}, settlement(largeAnswer+1)); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v, want that the context has ended", err)
+		}
+		close(slow.out)
+		<-ended
+	})
 }

@@ -55,14 +55,14 @@ type Proxy struct {
 	observer   *observer       // nil: the proxy does not observe
 	events     *slog.Logger    // Log; an observer's is silent, because its calls are of twins
 
-	paced    pacedStore // Store, for the runs of requests
-	draining atomic.Bool
+	paced    pacedStore    // Store, for the runs of requests
+	draining chan struct{} // closed when Serve begins to stop
 	inFlight atomic.Int64
 }
 
 // New makes a Proxy. It does no I/O.
 func New(parts Parts) (*Proxy, error) {
-	p := &Proxy{Parts: parts, events: parts.Log}
+	p := &Proxy{Parts: parts, draining: make(chan struct{}), events: parts.Log}
 	if parts.Config.Observe {
 		memory := observe.NewMemory(parts.Config.ObserveKeys)
 		p.Config, p.Store, p.events = observing(parts.Config), memory, slog.New(slog.DiscardHandler)

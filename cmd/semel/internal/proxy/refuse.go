@@ -94,14 +94,17 @@ const smallBody = 4 << 10
 
 // pause delays the refusal of a tenant that is over a limit. A client that ignores
 // Retry-After sends its next request when it has the answer to this one, so the pause
-// leaves the processor to others. A request without a place of its tenant costs no more
-// than its connection, and others may have its place among all. pause reports whether the
-// client still waits at the end.
+// leaves the processor to others. A stop of the proxy ends the pause. A request without a
+// place of its tenant costs no more than its connection, and others may have its place among
+// all. pause reports whether the client still waits at the end.
 func (p *Proxy) pause(r *http.Request) bool {
 	if p.Config.RefusalPause == 0 {
 		return true
 	}
 	limit.FromContext(r.Context()).EndUnadmitted()
+	if b, ok := r.Body.(*timedBody); ok {
+		b.visit = nil // the rest of the body is discarded, so it counts for no limit
+	}
 	if r.Header.Get("Expect") == "" {
 		// The server notices that a client has hung up only after the whole body.
 		_, _ = io.CopyN(io.Discard, r.Body, smallBody)
@@ -110,6 +113,8 @@ func (p *Proxy) pause(r *http.Request) bool {
 	defer t.Stop()
 	select {
 	case <-t.C:
+		return true
+	case <-p.draining:
 		return true
 	case <-r.Context().Done():
 		return false

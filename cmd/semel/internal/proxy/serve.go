@@ -39,7 +39,7 @@ func (p *Proxy) count(next http.Handler) http.Handler {
 // Serve serves until ctx ends. It then reports that it is not ready, accepts no
 // more connections, waits for the requests in flight, and closes the listeners.
 // adminListener may be nil. Serve returns an error if a listener failed, or if requests
-// were still in flight at the end of the drain time.
+// were still in flight at the end of the drain time. Call it once.
 func (p *Proxy) Serve(ctx context.Context, clients, adminListener net.Listener) error {
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
@@ -72,7 +72,7 @@ func (p *Proxy) Serve(ctx context.Context, clients, adminListener net.Listener) 
 	case <-ctx.Done():
 	case err = <-ended:
 	}
-	p.draining.Store(true)
+	close(p.draining)
 	p.Log.Info("stopping", "in_flight", p.inFlight.Load(), "limit", p.Config.Drain)
 	err = errors.Join(err, p.drain(clientServer, func() {
 		gaveUp()
@@ -109,9 +109,15 @@ func (p *Proxy) drain(s *http.Server, giveUp func()) error {
 	giveUp()
 	ctx, cancel = context.WithDeadline(context.Background(), end.Add(lateSettleTime))
 	defer cancel()
-	err := fmt.Errorf("drain: %s still in flight after %v given up; released or in doubt, as the policy says", input.Count(left, "request"), p.Config.Drain)
-	if s.Shutdown(ctx) != nil { // it has closed the listeners
+	late := s.Shutdown(ctx) != nil
+	if late { // it has closed the listeners
 		_ = s.Close()
+	}
+	if left == 0 && p.inFlight.Load() == 0 {
+		return nil // only connections without a request were open
+	}
+	err := fmt.Errorf("drain: %s still in flight after %v given up; released or in doubt, as the policy says", input.Count(left, "request"), p.Config.Drain)
+	if late {
 		err = fmt.Errorf("%w; %d of them did not settle in time, and are in doubt once their leases lapse", err, p.inFlight.Load())
 	}
 	return err

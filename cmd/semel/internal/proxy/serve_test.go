@@ -124,3 +124,52 @@ func TestServe_ListenerFails_ReturnsError(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A refusal that waits must not take the drain time, and is not in doubt.
+func TestServe_StopDuringPause_RefusalSentAtOnce(t *testing.T) {
+	s := play(t, created(), byTenant+"refusal-pause: 10s\ntenant-keys: 1\ndrain: 1m\nsweep-every: 0s\n")
+	clients := listen(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- s.proxy.Serve(ctx, clients, nil) }()
+	url := "http://" + clients.Addr().String() + "/pay"
+	if r := fetch(t, "POST", url, "", "Idempotency-Key", "1", "X-Tenant", "ann"); r.status != http.StatusCreated {
+		t.Fatalf("%+v", r)
+	}
+	refused := make(chan reply)
+	go func() { refused <- fetch(t, "POST", url, "", "Idempotency-Key", "2", "X-Tenant", "ann") }()
+	eventually(t, "the refusal waits", func() bool { return strings.Contains(s.log.String(), "a limit refuses requests of a tenant") })
+	begun := time.Now()
+	cancel()
+	if r := <-refused; r.status != http.StatusTooManyRequests {
+		t.Errorf("%+v", r)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begun); took > 8*time.Second {
+		t.Errorf("the stop took %v", took)
+	}
+}
+
+// A connection without a request holds nothing that could be in doubt.
+func TestServe_StopWithSilentConnection_NoError(t *testing.T) {
+	s := play(t, created(), "scope: single\ndrain: 200ms\nsweep-every: 0s\n")
+	clients := listen(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- s.proxy.Serve(ctx, clients, nil) }()
+	c, err := net.Dial("tcp", clients.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	// Connections are accepted in order, so this request comes after the silent one.
+	if r := fetch(t, "POST", "http://"+clients.Addr().String()+"/pay", "", "Idempotency-Key", "k"); r.status != http.StatusCreated {
+		t.Errorf("%+v", r)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -28,10 +28,16 @@ const (
 
 // onAnswer reads the outcome from an answer before the client gets it.
 func (u *Upstream) onAnswer(res *http.Response) error {
-	u.renameLocation(res)
 	ctx := res.Request.Context()
 	answers, _ := ctx.Value(answersKey{}).(*Answers)
 	mark := answers.mark(res)
+	// A redirect to a log-in page carries the path that the upstream got, which is not that
+	// of the client if the upstream's URL has a path.
+	v := semelhttp.Judge(semelhttp.Answer{Status: res.StatusCode, Header: res.Header, Path: res.Request.URL.Path})
+	explain(res, mark, v)
+	if mark == "" && v.Effect == semelhttp.NothingDone {
+		mark = ResultNoEffect
+	}
 	switch mark {
 	case ResultFinal:
 		semelhttp.Final(res.Request)
@@ -41,24 +47,32 @@ func (u *Upstream) onAnswer(res *http.Response) error {
 	if o := observedFrom(ctx); o != nil {
 		o.Mark = mark
 	}
-	explain(res, mark)
+	u.renameLocation(res)
+	unknown := mark == "" && res.StatusCode >= http.StatusOK && res.Header.Get(outcomeHeader) == outcomeUnknown
 	removeOwnHeaders(res.Header)
+	if unknown {
+		res.Header.Set(outcomeHeader, outcomeUnknown) // for semelhttp.Judge, and for the client
+	}
 	return nil
 }
 
+// The header by which another Semel, inside the service, says that nobody knows whether the
+// operation took effect.
+const (
+	outcomeHeader  = OwnPrefix + "Outcome"
+	outcomeUnknown = "unknown"
+)
+
 // explain says in the record, and in events, that the service has answered, where package
 // semelhttp would speak of a handler. It is not used for an answer that is kept.
-func explain(res *http.Response, mark string) {
-	if res.StatusCode < http.StatusMultipleChoices && mark == "" || mark == ResultFinal {
-		return // a result, in all likelihood
+func explain(res *http.Response, mark string, v semelhttp.Verdict) {
+	switch {
+	case mark == ResultFinal || mark == "" && v.Effect == semelhttp.Kept:
+		return
+	case mark == ResultNoEffect:
+		v.Reason = "the answer, or an option of the proxy, says that nothing was done"
 	}
-	v := semelhttp.Judge(semelhttp.Answer{Status: res.StatusCode, Header: res.Header, Path: res.Request.URL.Path})
-	if mark == ResultNoEffect {
-		v.Effect, v.Reason = semelhttp.NothingDone, "the answer, or an option of the proxy, says that nothing was done"
-	}
-	if v.Effect != semelhttp.Kept {
-		semelhttp.Explain(res.Request, fmt.Sprintf("the service answered %d: %s", res.StatusCode, v.Reason))
-	}
+	semelhttp.Explain(res.Request, fmt.Sprintf("the service answered %d: %s", res.StatusCode, v.Reason))
 }
 
 // onInformational runs for each informational answer (1xx). After it,

@@ -4,13 +4,17 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume/driver"
+	"github.com/semel-go/semel/semelhttp"
+	"github.com/semel-go/semel/store/memstore"
 )
 
 // answers answers the n-th request of each key with the n-th status, and then with the
@@ -71,6 +75,34 @@ func TestServe_EachAnswer_DecidesAboutTheMessage(t *testing.T) {
 				t.Errorf("copies %q, want %q", letters, c.letter)
 			}
 		})
+	}
+}
+
+// The 409 of a service that parks is doubt, like its 500 before: the message may have had
+// its effect, so the dead letter does not say that it failed.
+func TestServe_ServiceParks_StaysInDoubt(t *testing.T) {
+	guard, err := semel.New(memstore.New(nil), &semel.Options{OnDoubt: semel.Park})
+	if err != nil {
+		t.Fatal(err)
+	}
+	once, err := semelhttp.Middleware(guard, func(*http.Request) (string, error) { return semel.Shared, nil },
+		&semelhttp.Options{Operation: func(*http.Request) string { return "events" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var runs atomic.Int64
+	service := httptest.NewServer(once(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		runs.Add(1)
+		w.WriteHeader(http.StatusInternalServerError)
+	})))
+	defer service.Close()
+	b := newBroker()
+	b.publish("k", "", `{"n":1}`)
+	serve(t, nil, b, service.URL+"/events", nil)
+	b.settled(t)
+	letters := b.letters(driver.DeadLetter)
+	if want := "attempts_exhausted attempts_exhausted all 3 attempts failed; the last: the service answered 409 Conflict: the service does not know"; len(letters) != 1 || !strings.HasPrefix(letters[0], want) || runs.Load() != 1 {
+		t.Errorf("copies %q after %d runs, want %q after one", letters, runs.Load(), want)
 	}
 }
 
