@@ -61,15 +61,14 @@ func refuseAnn(next http.Handler) http.Handler {
 // The measurement compares the 99th percentiles of the other tenant. The one beside the
 // flood may be twice the one alone. It needs a machine on which the proxy has a processor
 // when it wants one. For that reason the flood runs only when nobody else wants the
-// processor, and on one processor alone. Two things show that the machine cannot tell, and
-// then the test does not compare: the proxy's threads waited for a processor longer than they
-// ran; or the percentile of the control doubles, too, which is a proxy that does nothing
-// but refuse the flood.
+// processor, and on one processor alone. If the proxy's threads waited for a processor longer
+// than they ran, the test does not compare. The control is a proxy that does nothing but
+// refuse the flood: its percentiles tell how much of the time is the machine's.
 //
 // The flood of a report is the one that took a proxy without limits: 30 bodies of 9 MiB, 150
 // bodies that do not end, 1,500 clients in 15 seconds that hang up, and 4 connections that
 // fetch all they can. The other flood is all that 400 clients can send on this machine. With
-// two processors for all it is too much for the control.
+// two processors for all, the comparison fails beside it.
 func TestProxy_OneTenantFloods_OthersServed(t *testing.T) {
 	if os.Getenv("SEMEL_EVIDENCE") == "" {
 		oneTenantFloods(t, "", floodSize{4, 4, 4, 4, 0}, 1, 200*time.Millisecond, time.Second)
@@ -118,13 +117,12 @@ func oneTenantFloods(t *testing.T, name string, size floodSize, processes int, i
 		len(f.beside.all), memory > floodMemory, detail)
 	switch {
 	case !measure:
-	case f.waited > f.ran, f.ratio() > 2 && control.ratio() > 2:
-		t.Logf("NOT COMPARED: the p99 is %.2f times as long, and %.2f times behind a proxy that only refuses; the machine is too busy, or too small for this flood",
-			f.ratio(), control.ratio())
+	case f.waited > f.ran:
+		t.Log("NOT COMPARED: the machine has too much other work")
 	default:
 		reportFlood(t, "beside a flood ("+name+"), another tenant's p99 is below twice its own alone", len(f.beside.all), f.ratio() > 2, f.percentiles())
 		if f.ratio() > 2 {
-			t.Errorf("the other tenant's p99 has more than doubled: %s", f.percentiles())
+			t.Errorf("the other tenant's p99 is %.2f times as long, and %.2f times behind a proxy that only refuses", f.ratio(), control.ratio())
 		}
 	}
 }
