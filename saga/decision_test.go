@@ -14,6 +14,7 @@ import (
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/encrypted"
 	"github.com/semel-go/semel/store/memstore"
+	"github.com/semel-go/semel/sweep"
 )
 
 // cut is the connection of an operator that is lost for good after some requests.
@@ -84,6 +85,55 @@ func TestIntervene_Interrupted_SagaStaysStuck(t *testing.T) {
 				decide(t, st, again)
 				work(t, time.Hour, s)
 				w.done(t, "hold", "charge", "undo hold")
+			})
+		})
+	}
+}
+
+// mute is a process that dies when it settles.
+type mute struct{ *process }
+
+func (m mute) Settle(ctx context.Context, l store.Lease, s store.Settlement) error {
+	m.kill()
+	return m.process.Settle(ctx, l, s)
+}
+
+// noTimer is a process that can set no timer.
+type noTimer struct{ *process }
+
+func (noTimer) SetTimer(context.Context, store.Key, store.Owner, store.Owner, time.Duration) (bool, error) {
+	return false, errBoom
+}
+
+// The run that takes over an interrupted decision has no end of its own. The saga is stuck
+// all the same, as soon as a worker can say so.
+func TestIntervene_InterruptedThenRunFails_SagaStaysStuck(t *testing.T) {
+	t.Parallel()
+	for name, bad := range map[string]func(p *process) store.Store{
+		"it dies, and a sweep releases it": func(p *process) store.Store { return mute{p} },
+		"it can set no timer":              func(p *process) store.Store { return noTimer{p} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T, st *memstore.Store, w *world) {
+				w.after = once("charge", errBoom)
+				s := newSaga(t, st, w.parked())
+				_, _ = s.Do(t.Context(), "ann", "1", book)
+				back := saga.Intervention{Why: "ann", Back: true, NotHappened: []string{"charge"}}
+				_ = saga.Intervene(t.Context(), &cut{process: newProcess(st), afterSteps: 1}, record(t, st, "1"), back)
+				<-time.After(2 * time.Minute) // until the operator's claim has lapsed
+				if _, err := newSaga(t, bad(newProcess(st)), w.parked()).Do(t.Context(), "ann", "1", book); err == nil {
+					t.Fatal("the saga goes on")
+				}
+				<-time.After(2 * time.Minute)
+				if _, err := sweep.Once(t.Context(), st, nil); err != nil {
+					t.Fatal(err)
+				}
+				work(t, 30*time.Minute, s)
+				w.done(t, "hold", "charge")
+				if r := record(t, st, "1"); r.State != store.Unknown || !strings.Contains(r.LastError, "an operator's decision was interrupted") {
+					t.Errorf("the saga is %v: %s", r.State, r.LastError)
+				}
 			})
 		})
 	}

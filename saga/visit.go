@@ -24,12 +24,17 @@ const stuckLook = 10 * time.Minute
 //   - It is due when the lease of the run can have expired, at the latest.
 //   - It is dropped only after the saga has ended.
 //
+// A saga that an operator's interrupted decision leaves stuck keeps the timer that it has.
+//
 // So a saga that has begun and not ended is always found. A timer that is early costs a
 // look at the record. If the caller has set the timer already, version is its version.
 func (c *core) visit(ctx context.Context, call semel.Call, created time.Time, version store.Owner, fn semel.Handler) (semel.Result, error) {
 	key := c.key(call.Tenant, call.Key)
 	claimed := false
 	res, err := c.driver.RunSaga(ctx, call, created, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+		if methods(x).Interrupted() {
+			return store.Outcome{}, c.undecided(ctx, key)
+		}
 		if version == (store.Owner{}) {
 			next, err := c.makeTimer(ctx, key)
 			if err != nil {
@@ -38,9 +43,6 @@ func (c *core) visit(ctx context.Context, call semel.Call, created time.Time, ve
 			version = next
 		}
 		claimed = true
-		if methods(x).Interrupted() {
-			return store.Outcome{}, c.undecided(ctx, key)
-		}
 		return fn(ctx, x)
 	})
 	if claimed {

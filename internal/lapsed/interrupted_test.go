@@ -16,14 +16,16 @@ func TestInterrupted_EachHistory(t *testing.T) {
 		owners []store.FormerOwner
 		want   bool
 	}{
-		"none":                        {nil, false},
-		"a run that died":             {[]store.FormerOwner{ended(worker, store.Processing)}, false},
-		"stuck, decided":              {[]store.FormerOwner{ended(worker, store.Unknown), ended(operator, store.Released)}, false},
-		"stuck, decided, run died":    {[]store.FormerOwner{ended(worker, store.Unknown), ended(operator, store.Released), ended(worker, store.Processing)}, false},
-		"interrupted":                 {[]store.FormerOwner{ended(worker, store.Unknown), ended(operator, store.Processing)}, true},
-		"interrupted, swept":          {[]store.FormerOwner{ended(worker, store.Unknown), ended(operator, store.Processing), ended(operator, store.Released)}, true},
-		"interrupted, run died":       {[]store.FormerOwner{ended(worker, store.Unknown), ended(operator, store.Processing), ended(worker, store.Processing)}, true},
-		"interrupted, stuck, decided": {[]store.FormerOwner{ended(operator, store.Processing), ended(worker, store.Unknown), ended(operator, store.Released)}, false},
+		"none":                                {nil, false},
+		"a run that died":                     {[]store.FormerOwner{ended(worker, store.Processing)}, false},
+		"stuck, decided":                      {[]store.FormerOwner{ended(worker, store.Unknown), ended(operator, store.Released)}, false},
+		"stuck, decided, run died":            {[]store.FormerOwner{ended(worker, store.Unknown), ended(operator, store.Released), ended(worker, store.Processing)}, false},
+		"interrupted":                         {[]store.FormerOwner{ended(worker, store.Unknown), ended(operator, store.Processing)}, true},
+		"interrupted, swept":                  {[]store.FormerOwner{ended(worker, store.Unknown), ended(operator, store.Processing), ended(operator, store.Released)}, true},
+		"interrupted, run died":               {[]store.FormerOwner{ended(worker, store.Unknown), ended(operator, store.Processing), ended(worker, store.Processing)}, true},
+		"interrupted, run died, swept":        {[]store.FormerOwner{ended(operator, store.Processing), ended(worker, store.Processing), ended(worker, store.Released)}, true},
+		"interrupted, stuck, decided, paused": {[]store.FormerOwner{ended(operator, store.Processing), ended(worker, store.Unknown), ended(operator, store.Released), ended(worker, store.Released)}, false},
+		"interrupted, stuck, decided":         {[]store.FormerOwner{ended(operator, store.Processing), ended(worker, store.Unknown), ended(operator, store.Released)}, false},
 	} {
 		if got := lapsed.Interrupted(store.Key{Operation: "order" + lapsed.SagaSuffix}, c.owners); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)

@@ -61,7 +61,8 @@ func Undecided(r *store.Record, why string) string {
 const SagaOperator = "operator: "
 
 // Interrupted says whether an operator's claim of a saga has lapsed in the middle of a
-// decision, and the saga has not been stuck since. Then it must not go on by itself.
+// decision, and the saga has not been stuck since. Then it must not go on by itself. No
+// other end counts: the release of a run that took over and died is a sweep's.
 func Interrupted(k store.Key, owners []store.FormerOwner) bool {
 	if !IsSaga(k) {
 		return false
@@ -71,10 +72,9 @@ func Interrupted(k store.Key, owners []store.FormerOwner) bool {
 		switch {
 		case operator && o.State == store.Processing:
 			return true
-		case !operator && o.State != store.Processing:
+		case o.State == store.Unknown:
 			return false
 		}
-		// The operator's claim before, or the sweep's release of it, or a run that has died.
 	}
 	return false
 }

@@ -193,7 +193,12 @@ var sagas = []Mutant{
 	{
 		Name: "saga: a sweep or a dead run hides an interrupted decision", Rule: "saga 5",
 		Dir: "internal/lapsed", Func: "Interrupted", Package: "internal/lapsed", Run: "TestInterrupted",
-		Old: "case !operator && o.State != store.Processing:", New: "case !operator || o.State != store.Processing:",
+		Old: "case o.State == store.Unknown:", New: "case !operator:",
+	},
+	{
+		Name: "saga: a sweep's release of the run that took over hides an interrupted decision", Rule: "saga 5",
+		Dir: "internal/lapsed", Func: "Interrupted", Package: "saga", Run: "TestIntervene_InterruptedThenRunFails",
+		Old: "case o.State == store.Unknown:", New: "case !operator && o.State != store.Processing:",
 	},
 	{
 		Name: "saga: a skip by a wrong name or with a wrong result stays for ever", Rule: "saga 5",
