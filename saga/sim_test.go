@@ -17,6 +17,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/saga"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/sweep"
 )
 
 const (
@@ -50,6 +51,11 @@ func simulate(t *testing.T, seed uint64, freshKeys bool, totals *simTotals) {
 			for _, id := range operated {
 				if w.chance("an operator looked", 4) {
 					w.operate(id)
+				}
+			}
+			if w.chance("a sweep ran", 4) {
+				if _, err := sweep.Once(ctx, w.st, nil); err != nil {
+					t.Error(err)
 				}
 			}
 			if w.chance("the store's clock jumped", 10) {

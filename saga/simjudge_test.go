@@ -47,6 +47,9 @@ func (w *simWorld) judge(id string, operated bool) (end store.State, wrong []str
 	case recorded["saga:back"] && f.Record.State == store.Completed:
 		bad("rule 5: it has turned back, and succeeded")
 	}
+	if early := w.early[id]; len(early) > 0 {
+		bad("rule 5: %q had an effect between an operator's claim and the end of the decision", early)
+	}
 	events := w.history[id]
 	did, undone := map[string]int{}, map[string]int{}
 	lastUndo := len(plan.steps)

@@ -94,7 +94,7 @@ func (t *simTx) commit() error {
 	}
 	t.over = true
 	for _, name := range t.messages {
-		w.history[t.id] = append(w.history[t.id], simEvent{name: name})
+		w.happens(t.id, simEvent{name: name})
 	}
 	return nil
 }
@@ -107,5 +107,5 @@ func (w *simWorld) put(ctx context.Context, id, name string) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.history[id] = append(w.history[id], simEvent{name: name})
+	w.happens(id, simEvent{name: name})
 }

@@ -88,6 +88,9 @@ type simWorld struct {
 	gaveUp  map[string]bool       // compensations, by saga and step
 	byHand  map[string]bool       // compensations that an operator has done
 	faults  map[string]int
+
+	deciding map[string]bool     // sagas about which an operator's decision has begun and not ended
+	early    map[string][]string // effects that were applied meanwhile, by saga
 }
 
 // simEvent is an effect, or a compensation, that was applied.
@@ -101,6 +104,7 @@ func newSimWorld(seed uint64) *simWorld {
 	w := &simWorld{
 		seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), fences: map[string]uint64{}, applied: map[string]int{},
 		history: map[string][]simEvent{}, faults: map[string]int{}, gaveUp: map[string]bool{}, byHand: map[string]bool{},
+		deciding: map[string]bool{}, early: map[string][]string{},
 	}
 	w.st = memstore.New(&memstore.Options{Now: func() time.Time { return time.Now().Add(time.Duration(w.offset.Load())) }})
 	return w
@@ -185,6 +189,21 @@ func (w *simWorld) apply(s *simStep, refused bool, id string, at saga.At, undo b
 	if w.applied[key] > 1 && (undo || !s.parked) {
 		return nil // the other system knows the key
 	}
-	w.history[id] = append(w.history[id], simEvent{s.name, undo, at.InDoubt()})
+	w.happens(id, simEvent{s.name, undo, at.InDoubt()})
 	return nil
+}
+
+// happens notes an effect. The world is locked.
+func (w *simWorld) happens(id string, e simEvent) {
+	w.history[id] = append(w.history[id], e)
+	if w.deciding[id] {
+		w.early[id] = append(w.early[id], e.name)
+	}
+}
+
+// decides notes that an operator's decision has begun or ended.
+func (w *simWorld) decides(id string, begun bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.deciding[id] = begun
 }
