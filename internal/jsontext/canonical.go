@@ -1,11 +1,9 @@
 package jsontext
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,16 +84,11 @@ func parse(doc []byte) (any, error) {
 	if err := checkSurrogates(doc); err != nil {
 		return nil, err
 	}
-	d := json.NewDecoder(bytes.NewReader(doc))
-	d.UseNumber()
-	v, err := parseValue(d, 0)
-	if err != nil {
-		return nil, fmt.Errorf("not JSON: %w", err)
+	if !json.Valid(doc) {
+		return nil, fmt.Errorf("not JSON: %w", json.Unmarshal(doc, new(json.RawMessage)))
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("not JSON: there is more after the first value")
-	}
-	return v, nil
+	r := reader{rest: doc}
+	return r.value(0)
 }
 
 // checkSurrogates refuses an escape that is only half of a UTF-16 surrogate pair.
@@ -131,60 +124,6 @@ func hexRune(b []byte) rune {
 		return utf8.RuneError
 	}
 	return rune(n)
-}
-
-func parseValue(d *json.Decoder, depth int) (any, error) {
-	if depth > maxDepth {
-		return nil, fmt.Errorf("nested deeper than %d", maxDepth)
-	}
-	t, err := d.Token()
-	if err != nil {
-		return nil, err
-	}
-	switch t {
-	case json.Delim('['):
-		list := []any{}
-		for d.More() {
-			v, err := parseValue(d, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, v)
-		}
-		_, err = d.Token()
-		return list, err
-	case json.Delim('{'):
-		return parseObject(d, depth)
-	}
-	return t, nil
-}
-
-func parseObject(d *json.Decoder, depth int) (any, error) {
-	o := object{}
-	for d.More() {
-		t, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		name, _ := t.(string) // the decoder accepts only strings here
-		v, err := parseValue(d, depth+1)
-		if err != nil {
-			return nil, err
-		}
-		o = append(o, member{name, v})
-	}
-	if _, err := d.Token(); err != nil {
-		return nil, err
-	}
-	slices.SortStableFunc(o, func(a, b member) int { // RFC 8785, section 3.2.3: by UTF-16 code units
-		return slices.Compare(utf16.Encode([]rune(a.name)), utf16.Encode([]rune(b.name)))
-	})
-	for i := 1; i < len(o); i++ {
-		if o[i].name == o[i-1].name {
-			return nil, errors.New("an object has two members with the same name")
-		}
-	}
-	return o, nil
 }
 
 // appendCanonical appends the canonical form of a parsed value.
