@@ -103,8 +103,13 @@ var fingerprints = []Mutant{
 	},
 	{
 		Name: "a JSON object may have a member twice", Rule: "rule 12",
-		Dir: "internal/jsontext", Func: "parseObject", Package: "internal/jsontext", Run: "TestCanonical_NotJSON",
+		Dir: "internal/jsontext", Func: "(*reader).object", Package: "internal/jsontext", Run: "TestCanonical_NotJSON",
 		Old: "if o[i].name == o[i-1].name {", New: "if false {",
+	},
+	{
+		Name: "an escape in JSON is compared as it is written", Rule: "rule 12",
+		Dir: "internal/jsontext", Func: "(*reader).text", Package: "internal/jsontext", Run: "TestCanonical_SameMeaning",
+		Old: "if !escaped {", New: "if !escaped || true {",
 	},
 	{
 		Name: "long numbers are compared as doubles", Rule: "rule 12",
