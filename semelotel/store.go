@@ -43,9 +43,10 @@ type storeLabels struct {
 
 // Claim implements store.Store.
 func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
-	p.Holder = withTrace(p.Holder, trace.SpanContextFromContext(ctx))
+	run := trace.SpanContextFromContext(ctx)
+	p.Holder = withTrace(p.Holder, run)
 	f, err := s.Store.Claim(ctx, p)
-	note(ctx, &f, err)
+	note(ctx, run, &f, err)
 	return f, err
 }
 
@@ -61,26 +62,32 @@ func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (st
 	}
 	p.Holder = withTrace(p.Holder, run)
 	f, err := s.Store.Swap(ctx, seen, p)
-	note(ctx, &f, err)
+	note(ctx, run, &f, err)
 	return f, err
 }
 
 // Get implements store.Store.
 func (s *Store) Get(ctx context.Context, k store.Key) (store.Found, error) {
 	f, err := s.Store.Get(ctx, k)
-	note(ctx, &f, err)
+	note(ctx, trace.SpanContext{}, &f, err)
 	return f, err
 }
 
-// note remembers the run of a record that a call has found.
-func note(ctx context.Context, f *store.Found, err error) {
-	if err != nil || f.Won {
+// note remembers the run of the record: the one that was found, or else the one that has
+// won.
+func note(ctx context.Context, run trace.SpanContext, f *store.Found, err error) {
+	c := callSpanOf(ctx)
+	if c == nil || err != nil {
 		return
 	}
-	if c := callSpanOf(ctx); c != nil {
-		if first := traceOf(f.Record.Holder); first.IsValid() {
-			c.first = first
-		}
+	switch {
+	case !f.Won:
+		run = traceOf(f.Record.Holder)
+	case c.first.IsValid():
+		return
+	}
+	if run.IsValid() {
+		c.first = run
 	}
 }
 
@@ -96,15 +103,17 @@ func withTrace(holder string, run trace.SpanContext) string {
 	if !run.IsValid() || !run.IsSampled() || strings.HasPrefix(holder, tracePrefix) {
 		return holder
 	}
-	b := make([]byte, 0, traceLength+1+len(holder))
+	var b [traceLength]byte
 	traceID, spanID := run.TraceID(), run.SpanID()
-	b = hex.AppendEncode(append(b, tracePrefix...), traceID[:])
-	b = hex.AppendEncode(append(b, '-'), spanID[:])
-	b = append(b, "-01"...)
-	if holder != "" {
-		b = append(append(b, ' '), holder...)
+	at := copy(b[:], tracePrefix)
+	at += hex.Encode(b[at:], traceID[:])
+	at += copy(b[at:], "-")
+	at += hex.Encode(b[at:], spanID[:])
+	copy(b[at:], "-01")
+	if holder == "" {
+		return string(b[:])
 	}
-	return string(b)
+	return string(b[:]) + " " + holder
 }
 
 // TxHolder is a semel.Options.TxHolder. It does for calls in a transaction what
