@@ -64,7 +64,9 @@ func simulate(t *testing.T, seed uint64, freshKeys bool, totals *simTotals) {
 		}
 		w.calm.Store(true)
 		calling.Wait()
-		for start := time.Now(); w.unfinished(ids) && time.Since(start) < 3*simDeadline; time.Sleep(simLease) {
+		// An operator's claim that came after its timer was due is noticed at the next look at
+		// a stuck saga, ten minutes later.
+		for start := time.Now(); w.unfinished(ids) && time.Since(start) < 10*time.Minute+3*simDeadline; time.Sleep(simLease) {
 			for _, id := range operated {
 				w.operate(id)
 			}
