@@ -109,13 +109,14 @@ func isEvent(attributes map[string]string) bool {
 }
 
 // attributes are the attributes of an event in the headers of a message, by the rules
-// of Kafka (ce_), of NATS and HTTP (ce-, percent-encoded) and of AMQP (cloudEvents).
+// of Kafka (ce_), of NATS and HTTP (ce-, percent-encoded) and of AMQP (cloudEvents). If a
+// message has an attribute by several rules, the first one counts, as for its key in package
+// consume.
 func attributes(m *consume.Message) map[string]string {
 	found := map[string]string{}
-	for _, h := range m.Headers {
-		lower := strings.ToLower(h.Name)
-		for _, prefix := range [...]string{"ce_", "ce-", "cloudevents:", "cloudevents_"} {
-			name, ok := strings.CutPrefix(lower, prefix)
+	for _, prefix := range [...]string{"ce_", "ce-", "cloudevents:", "cloudevents_"} {
+		for _, h := range m.Headers {
+			name, ok := strings.CutPrefix(strings.ToLower(h.Name), prefix)
 			if !ok || !isName(name) || name == attrContentType {
 				continue
 			}

@@ -64,6 +64,8 @@ func TestWrite_Binary_AttributesAreHeaders(t *testing.T) {
 			map[string]string{"ce-specversion": "1.0", "ce-id": "a%20b%25zz", "ce-source": "/s", "ce-type": "t"}, "x"},
 		"of AMQP": {message("x", "cloudEvents:specversion", "1.0", "cloudEvents_id", "1", "cloudEvents:source", "/s", "cloudEvents:type", "t", "amqp-type", "not this"),
 			map[string]string{"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/s", "ce-type": "t"}, "x"},
+		"by two rules": {message("x", "ce-id", "2", "ce_specversion", "1.0", "ce_id", "1", "ce_source", "/s", "ce_type", "t"),
+			map[string]string{"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/s", "ce-type": "t"}, "x"},
 		"structured": {message(structured, "content-type", "application/cloudevents+json; charset=utf-8"),
 			map[string]string{"ce-specversion": "1.0", "ce-id": "7", "ce-source": "/shop", "ce-type": "order.placed", "ce-time": "2026-11-25T10:00:00Z", "ce-n": "5", "ce-ok": "true", "content-type": "application/json"}, `{"a":1}`},
 		"structured, base64": {message(`{"specversion":"1.0","id":"7","source":"/s","type":"t","data_base64":"AAE="}`, "content-type", "application/cloudevents+json"),
