@@ -41,7 +41,7 @@ type unkept struct{ error }
 func (u *unkept) Unwrap() error { return u.error }
 
 // judge makes of a method's error the error of a semel.Handler. NoEffect comes first,
-// because a Failure inside it is that of another call, or of a step.
+// because a Failure inside it belongs to another call, or to a step.
 func judge(err error) error {
 	err = driver.ReadableError(err)
 	if driver.IsNoEffect(err) {

@@ -118,22 +118,3 @@ func wantRefusal(t *testing.T, err error, code codes.Code, reason string, retry 
 		t.Errorf("got %v %q, RetryInfo %v, want %v %q, %v; %v", s.Code(), gotReason, gotRetry, code, reason, retry, err)
 	}
 }
-
-// undoing is a Runner like a store's Atomic: it undoes the transaction of the first run
-// because another one has committed the key meanwhile, and its repeat finds that outcome.
-type undoing struct{ *semel.Guard }
-
-func (u undoing) Run(ctx context.Context, c semel.Call, fn semel.Handler) (semel.Result, error) {
-	scratch, err := semel.New(memstore.New(nil), nil)
-	if err != nil {
-		return semel.Result{}, err
-	}
-	_, _ = scratch.Run(ctx, c, fn)
-	if _, err := u.Guard.Run(ctx, c, func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
-		msg, err := named(ctx, 99)
-		return encode(msg), err
-	}); err != nil {
-		return semel.Result{}, err
-	}
-	return u.Guard.Run(ctx, c, fn)
-}

@@ -129,13 +129,6 @@ func TestUnary_HandlerMarksOrReturnsPlainError_CodeIsKeptForTheCaller(t *testing
 	}
 }
 
-func TestUnary_RunIsUndone_AnswerIsTheCommittedOne(t *testing.T) {
-	client := serve(t, &service{answer: named}, undoing{guardOf(t, nil)}, Options{})
-	if name, replayed, err := send(withKey(t.Context(), "k"), client, 1); err != nil || name != "effect 99" || !replayed {
-		t.Errorf("got %q, replayed %v, %v; want effect 99 as a replay", name, replayed, err)
-	}
-}
-
 func TestUnary_Panic_IsInDoubt(t *testing.T) {
 	s := &service{answer: func(context.Context, int32) (*grpc_testing.SimpleResponse, error) { panic("ouch") }}
 	c := serve(t, s, guardOf(t, &semel.Options{OnDoubt: semel.Park}), Options{})

@@ -161,8 +161,8 @@ func withoutURL(err error) error {
 	return err
 }
 
-// headerID is an ID for headers. Receivers disagree about the characters of a header that
-// are not ASCII, so the hash of an ID with such characters takes its place.
+// headerID is an ID for headers: the ID, or its hash if it has other characters than
+// printable ASCII, which receivers read in different ways.
 func headerID(id string) string {
 	if !strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r > '~' }) {
 		return id
