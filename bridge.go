@@ -17,6 +17,10 @@ import (
 
 func init() {
 	bridge.Guard = func(guard any) any { return driverGuard{guard.(*Guard)} }
+	bridge.CheckPayload = func(payload any) error {
+		p := payload.(Payload)
+		return p.check()
+	}
 	bridge.Execution = func(execution any) any { return driverExecution{execution.(*Execution)} }
 }
 

@@ -41,6 +41,24 @@ func TestOverview_EmptyStore_SaysSo(t *testing.T) {
 	s.want(s.get(""), http.StatusOK, "No call is in doubt", "No saga is stuck")
 }
 
+// Many parked calls must not hide a stuck saga.
+func TestOverview_MoreCallsThanOnePage_SagaIsShown(t *testing.T) {
+	s := newSite(t, console.Options{})
+	g, err := semel.New(s.store, &semel.Options{OnDoubt: semel.Park})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 300 {
+		_ = semel.Once(t.Context(), g, semel.Call{Operation: "charge", Tenant: "ann", Key: fmt.Sprint("flood-", n), Payload: semel.NoPayload()},
+			func(context.Context, *semel.Execution) error { return errors.New("lost") })
+	}
+	page := s.get("")
+	s.want(page, http.StatusOK, ">o1<", `Calls in doubt <span class="count">100+</span>`, `Stuck sagas <span class="count">1</span>`)
+	if n := strings.Count(page.body, "Only the first 100 are shown"); n != 1 {
+		t.Errorf("the page says %d times that a list is cut", n)
+	}
+}
+
 // Every address on every page leads to a page, below whatever path the console is.
 func TestLinks_BelowAnyPath_Work(t *testing.T) {
 	s := newSite(t, console.Options{Operator: func(*http.Request) string { return "eve" }, Sagas: []string{"order"}})

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/outbox"
 	"github.com/semel-go/semel/store"
 )
@@ -60,19 +61,30 @@ func (c *Console) overview(ctx context.Context, _ *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(doubt.Entries, func(a, b entry) int { return a.Updated.Compare(b.Updated) })
 	data := struct {
 		Calls, Sagas list
 		Outbox       *outbox.Stats
 		Quarantined  []outbox.Entry
 	}{}
-	data.Calls.More, data.Calls.Unreadable, data.Calls.Late = doubt.More, doubt.Unreadable, doubt.Late
+	data.Calls.Unreadable, data.Calls.Late, data.Sagas.Late = doubt.Unreadable, doubt.Late, doubt.Late
 	for _, e := range doubt.Entries {
 		if e.Saga {
 			data.Sagas.Entries = append(data.Sagas.Entries, e)
 		} else {
 			data.Calls.Entries = append(data.Calls.Entries, e)
 		}
+	}
+	if doubt.More { // calls may hide sagas, or sagas calls
+		if data.Calls, err = c.inDoubt(ctx, false); err != nil {
+			return nil, err
+		}
+		if data.Sagas, err = c.inDoubt(ctx, true); err != nil {
+			return nil, err
+		}
+		data.Sagas.Unreadable = 0 // they count with the calls
+	}
+	for _, l := range []list{data.Calls, data.Sagas} {
+		slices.SortFunc(l.Entries, func(a, b entry) int { return a.Updated.Compare(b.Updated) })
 	}
 	if c.options.Outbox == nil {
 		return data, nil
@@ -85,6 +97,12 @@ func (c *Console) overview(ctx context.Context, _ *http.Request) (any, error) {
 	data.Outbox = &stats
 	data.Quarantined, err = c.options.Outbox.List(ctx, outbox.Quarantined, 0, mostRows)
 	return data, err
+}
+
+// inDoubt lists the stuck sagas, or the calls in doubt that are no sagas.
+func (c *Console) inDoubt(ctx context.Context, sagas bool) (list, error) {
+	f := store.Filter{States: []store.State{store.Unknown}, Repeats: true}
+	return c.read(ctx, f, func(found *store.Found) bool { return lapsed.IsSaga(found.Record.Key) == sagas })
 }
 
 // filter is the form of the list of records.

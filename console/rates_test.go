@@ -39,7 +39,7 @@ func TestRates_TwoReadings_DrawsCharts(t *testing.T) {
 	a := s.get("rates")
 	s.want(a, http.StatusOK,
 		`<a href="rates" aria-current="page">`, `aria-label="Executions in the last`, `aria-label="Replays in the last 10 s: 0 a minute now, 0 at most"`,
-		`<polyline points="0.0,100.0 600.0,100.0 "/>`, `/&lt;b&gt; answers 404 Not Found`, `data-live="live/rates?"`)
+		`<polyline points="0.0,100.0 600.0,100.0 "/>`, `/%3Cb%3E answers 404 Not Found`, `data-live="live/rates?"`)
 	if strings.Contains(a.body, "Executions in the last 10 s: 0 a minute") {
 		t.Error("1000 executions between two readings are drawn as 0")
 	}
@@ -51,4 +51,36 @@ func TestRates_NoProcesses_PageIsNotThere(t *testing.T) {
 		t.Error("the page is in the menu")
 	}
 	s.want(s.get("rates"), http.StatusNotFound, "it was not told which processes to ask")
+}
+
+// The password and the query of an address of metrics are not for everybody who can open
+// the pages.
+func TestRates_AddressHasSecrets_AreNotShown(t *testing.T) {
+	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, p, _ := r.BasicAuth(); p != "canary" || r.FormValue("token") != "canary" {
+			t.Errorf("%s did not come with its secrets", r.URL)
+		}
+		if r.URL.Path == "/other" {
+			return // no metrics
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer busy.Close()
+	address := strings.Replace(busy.URL, "http://", "http://prom:canary@", 1)
+	r, err := rates.New(rates.Options{URLs: []string{address + "/metrics?token=canary", address + "/other?token=canary", "http://prom:canary@127.0.0.1:1/away?token=canary"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(t, console.Options{Rates: r})
+	r.Read(t.Context())
+	a := s.get("rates")
+	s.want(a, http.StatusOK, "/metrics answers 503", "/other: the answer has no semel_calls_total", "http://127.0.0.1:1/away: dial tcp")
+	if strings.Contains(a.body, "canary") {
+		t.Errorf("the page shows a secret: %s", a.body)
+	}
+	for _, wrong := range []string{"ftp://prom:canary@a/metrics", "http://a b/?token=canary", "http://prom:can%zzary@a/"} {
+		if _, err := rates.New(rates.Options{URLs: []string{"http://a/metrics", wrong}}); err == nil || strings.Contains(err.Error(), "can") || !strings.Contains(err.Error(), "URLs[1]") {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/semel-go/semel"
@@ -40,5 +41,16 @@ func TestCheckTenant_Names_AreChecked(t *testing.T) {
 		if err := CheckTenant(tenant); (err == nil) != valid {
 			t.Errorf("tenant %q: got error %v, want valid %v", tenant, err, valid)
 		}
+	}
+}
+
+func TestCheckPayload_Documents_AreChecked(t *testing.T) {
+	for doc, valid := range map[string]bool{`{"id":1}`: true, `{"id":1,"id":1}`: false, `{"id":1e400}`: false} {
+		if err := CheckPayload(semel.JSON(json.RawMessage(doc))); (err == nil) != valid {
+			t.Errorf("%s: got error %v, want valid %v", doc, err, valid)
+		}
+	}
+	if CheckPayload(semel.Payload{}) == nil || CheckPayload(semel.NoPayload()) != nil {
+		t.Error("the zero Payload is valid, or NoPayload is not")
 	}
 }

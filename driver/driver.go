@@ -143,6 +143,11 @@ func IsNoEffect(err error) bool { return effect.None(err) }
 // program with a wrong name fails when it starts.
 func CheckOperation(operation string) error { return names.CheckOperation(operation) }
 
+// CheckPayload returns an error if a call with the payload is refused as invalid, such as
+// semel.JSON of a document with a member twice. An adapter that finds documents of any form
+// can compare the bytes of such a document instead.
+func CheckPayload(p semel.Payload) error { return bridge.CheckPayload(p) }
+
 // CheckTenant is CheckOperation for a tenant. semel.Shared is valid.
 func CheckTenant(tenant string) error {
 	if tenant == semel.Shared {

@@ -40,15 +40,19 @@ type unkept struct{ error }
 
 func (u *unkept) Unwrap() error { return u.error }
 
-// judge makes of a method's error the error of a semel.Handler.
+// judge makes of a method's error the error of a semel.Handler. NoEffect comes first,
+// because a Failure inside it belongs to another call, or to a step.
 func judge(err error) error {
 	err = driver.ReadableError(err)
+	if driver.IsNoEffect(err) {
+		return semel.NoEffect(&unkept{err})
+	}
 	if f, ok := errors.AsType[*semel.Failure](err); ok {
 		return f
 	}
 	e, ok := errors.AsType[*connect.Error](err)
 	switch {
-	case driver.IsNoEffect(err), ok && effects[e.Code()] == nothingDone:
+	case ok && effects[e.Code()] == nothingDone:
 		return semel.NoEffect(&unkept{err})
 	case ok && effects[e.Code()] == kept:
 		return failureOf(e)

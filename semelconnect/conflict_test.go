@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
 
@@ -88,6 +89,7 @@ func TestUnary_NoEffect_KeyIsFreeForAnyMessage(t *testing.T) {
 		"a code of doubt": {semel.NoEffect(connect.NewError(connect.CodeInternal, errors.New("no room"))), connect.CodeInternal},
 		"a kept code":     {semel.NoEffect(connect.NewError(connect.CodeNotFound, errors.New("no room"))), connect.CodeNotFound},
 		"no code":         {semel.NoEffect(errors.New("no room")), connect.CodeUnknown},
+		"a failed step":   {semel.NoEffect(&semel.Failure{Code: "stock", Message: "no room"}), connect.CodeUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var effects atomic.Int32
@@ -108,5 +110,36 @@ func TestUnary_NoEffect_KeyIsFreeForAnyMessage(t *testing.T) {
 				t.Errorf("its duplicate got %q, replayed %v, %v", name, replayed, err)
 			}
 		})
+	}
+}
+
+// undoing is a Runner like a store's Atomic: it undoes the transaction of the first run
+// because another one has committed the key meanwhile, and its repeat finds that outcome.
+type undoing struct{ *semel.Guard }
+
+func (u undoing) Run(ctx context.Context, c semel.Call, fn semel.Handler) (semel.Result, error) {
+	scratch, err := semel.New(memstore.New(nil), nil)
+	if err != nil {
+		return semel.Result{}, err
+	}
+	_, _ = scratch.Run(ctx, c, fn)
+	if _, err := u.Guard.Run(ctx, c, func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
+		msg, err := named(ctx, 99)
+		return encode(msg), err
+	}); err != nil {
+		return semel.Result{}, err
+	}
+	return u.Guard.Run(ctx, c, fn)
+}
+
+func TestUnary_RunIsUndone_AnswerIsTheCommittedOne(t *testing.T) {
+	guard, err := semel.New(memstore.New(nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var effects atomic.Int32
+	client := serveRunner(t, undoing{guard}, Options{}, &effects, named)
+	if name, replayed, err := send(t.Context(), client, "k", 1); err != nil || name != "effect 99" || !replayed {
+		t.Errorf("got %q, replayed %v, %v; want effect 99 as a replay", name, replayed, err)
 	}
 }

@@ -114,10 +114,8 @@ func (i *interceptor) once(ctx context.Context, key string, req connect.AnyReque
 		return nil, misconfigured(ctx, method, err)
 	}
 	var own connect.AnyResponse // nil: the method did not run, or failed
-	ran := false
 	call := semel.Call{Operation: method, Tenant: tenant, Key: key, Payload: payload, Wait: i.options.Wait}
 	res, err := i.run.Run(ctx, call, func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
-		ran = true
 		resp, err := next(ctx, req)
 		if err != nil {
 			return store.Outcome{}, judge(err)
@@ -129,12 +127,12 @@ func (i *interceptor) once(ctx context.Context, key string, req connect.AnyReque
 		return nil, e.error
 	}
 	if f, ok := errors.AsType[*semel.Failure](err); ok {
-		return nil, errorOf(f, !ran)
+		return nil, errorOf(f, res.Replayed)
 	}
 	if err != nil && !errors.Is(err, semel.ErrOutcomeNotStored) { // with it, the result is valid
 		return nil, refusalOf(ctx, method, err)
 	}
-	if own != nil {
+	if own != nil && !res.Replayed { // a replay after a run: that run was undone, and another one committed before it was repeated
 		return own, nil
 	}
 	msg, err := decode(res.Outcome)

@@ -40,10 +40,16 @@ func serveOver(t *testing.T, st store.Store, g *semel.Options, o Options, effect
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serveRunner(t, guard, o, effects, answer, co...)
+}
+
+// serveRunner is serve with a Runner of the test.
+func serveRunner(t *testing.T, run semel.Runner, o Options, effects *atomic.Int32, answer func(ctx context.Context, n int32) (*text, error), co ...connect.ClientOption) *connect.Client[number, text] {
+	t.Helper()
 	if o.Tenant == nil {
 		o.Tenant = Shared
 	}
-	protect, err := NewInterceptor(guard, o)
+	protect, err := NewInterceptor(run, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,16 +41,18 @@ type unkept struct{ error }
 
 func (u *unkept) Unwrap() error { return u.error }
 
-// judge makes of a method's error the error of a semel.Handler.
+// judge makes of a method's error the error of a semel.Handler. NoEffect comes first,
+// because a Failure inside it belongs to another call, or to a step.
 func judge(err error) error {
 	err = driver.ReadableError(err)
+	s := statusOf(err)
+	if driver.IsNoEffect(err) {
+		return semel.NoEffect(&unkept{s.Err()})
+	}
 	if f, ok := errors.AsType[*semel.Failure](err); ok {
 		return f
 	}
-	s := statusOf(err)
 	switch {
-	case driver.IsNoEffect(err):
-		return semel.NoEffect(&unkept{s.Err()})
 	case effects[s.Code()] == nothingDone:
 		return semel.NoEffect(&unkept{err})
 	case effects[s.Code()] == kept:

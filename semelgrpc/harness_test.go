@@ -2,6 +2,7 @@ package semelgrpc
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -35,6 +36,10 @@ func (s *service) UnaryCall(ctx context.Context, _ *grpc_testing.SimpleRequest) 
 func (s *service) FullDuplexCall(grpc.BidiStreamingServer[grpc_testing.StreamingOutputCallRequest, grpc_testing.StreamingOutputCallResponse]) error {
 	s.effects.Add(1)
 	return nil
+}
+
+func named(_ context.Context, n int32) (*grpc_testing.SimpleResponse, error) {
+	return &grpc_testing.SimpleResponse{Username: fmt.Sprint("effect ", n)}, nil
 }
 
 func guardOf(t *testing.T, o *semel.Options) *semel.Guard {

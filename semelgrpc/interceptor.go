@@ -98,9 +98,7 @@ func (o *Options) run(ctx context.Context, run semel.Runner, key string, req any
 		return nil, misconfigured(ctx, method, err)
 	}
 	call := semel.Call{Operation: method, Tenant: tenant, Key: key, Payload: payload, Wait: o.Wait}
-	ran := false
 	res, err := run.Run(ctx, call, func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
-		ran = true
 		resp, err := handler(ctx, req)
 		if err != nil {
 			return store.Outcome{}, judge(err)
@@ -115,7 +113,7 @@ func (o *Options) run(ctx context.Context, run semel.Runner, key string, req any
 		if !ours {
 			return nil, refusalOf(ctx, method, f)
 		}
-		markReplay(ctx, !ran)
+		markReplay(ctx, res.Replayed)
 		return nil, st.Err()
 	}
 	if err != nil && !errors.Is(err, semel.ErrOutcomeNotStored) { // with it, the result is valid
@@ -125,7 +123,7 @@ func (o *Options) run(ctx context.Context, run semel.Runner, key string, req any
 	if err != nil {
 		return nil, refusalOf(ctx, method, &semel.Error{Reason: semel.ErrNotKept, Operation: method, Cause: err})
 	}
-	markReplay(ctx, !ran)
+	markReplay(ctx, res.Replayed)
 	return msg, nil
 }
 

@@ -19,10 +19,6 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-func named(_ context.Context, n int32) (*grpc_testing.SimpleResponse, error) {
-	return &grpc_testing.SimpleResponse{Username: fmt.Sprint("effect ", n)}, nil
-}
-
 func TestUnary_SixteenDuplicates_OneEffectAndOneAnswer(t *testing.T) {
 	s := &service{answer: named}
 	c := serve(t, s, guardOf(t, nil), Options{Wait: time.Minute})
@@ -105,6 +101,7 @@ func TestUnary_HandlerMarksOrReturnsPlainError_CodeIsKeptForTheCaller(t *testing
 		"context":            {context.DeadlineExceeded, codes.DeadlineExceeded, "context deadline exceeded", true},
 		"NoEffect, Internal": {semel.NoEffect(status.Error(codes.Internal, "no room")), codes.Internal, "no room", false},
 		"NoEffect, NotFound": {semel.NoEffect(status.Error(codes.NotFound, "later")), codes.NotFound, "later", false},
+		"NoEffect, Failure":  {semel.NoEffect(&semel.Failure{Code: "stock", Message: "no room"}), codes.Unknown, "no room", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &service{answer: func(ctx context.Context, n int32) (*grpc_testing.SimpleResponse, error) {

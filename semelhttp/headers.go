@@ -101,6 +101,7 @@ func listed(lists []string, name string) bool {
 
 // setReplayHeaders puts the headers of an outcome into h. They replace headers of
 // the same name, except what an outer handler has set for the origin of this request.
+// Vary gets the names of both, because outer handlers choose for each request, too.
 func (c *config) setReplayHeaders(h http.Header, o *store.Outcome) {
 	var outer []string
 	for i := range o.Header {
@@ -109,7 +110,9 @@ func (c *config) setReplayHeaders(h http.Header, o *store.Outcome) {
 			outer = append(outer, name)
 			continue
 		}
-		delete(h, name)
+		if name != "Vary" {
+			delete(h, name)
+		}
 	}
 	for i := range o.Header {
 		name, v := textproto.CanonicalMIMEHeaderKey(o.Header[i].Name), o.Header[i].Value
@@ -117,6 +120,7 @@ func (c *config) setReplayHeaders(h http.Header, o *store.Outcome) {
 		case !c.keepable(name, o.Gone) || slices.Contains(outer, name):
 		case name == "Content-Type" && v == "":
 			h[name] = nil
+		case name == "Vary" && listed(h[name], v):
 		default:
 			h[name] = append(h[name], v)
 		}

@@ -2,7 +2,9 @@ package semelhttp
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
@@ -133,11 +135,24 @@ func (a *response) result() (store.Outcome, error) {
 	return store.Outcome{}, why
 }
 
+// keepableHeader is the header without an encoding that an outer handler had announced
+// before the run: that handler encodes each answer, and the kept body is not encoded.
+func (a *response) keepableHeader() http.Header {
+	const name = "Content-Encoding"
+	outer := a.outerHeader[name]
+	if len(outer) == 0 || !slices.Equal(outer, a.header[name]) {
+		return a.header
+	}
+	h := maps.Clone(a.header)
+	delete(h, name)
+	return h
+}
+
 // outcome is the part of the answer that is kept.
 func (a *response) outcome(withoutBody bool) store.Outcome {
 	o := store.Outcome{Code: a.status, Gone: withoutBody || a.cfg.NoStore}
 	if !a.cfg.NoStore {
-		o.Header = a.cfg.keptHeaders(a.header, o.Gone)
+		o.Header = a.cfg.keptHeaders(a.keepableHeader(), o.Gone)
 	}
 	if !o.Gone {
 		o.Body = a.body

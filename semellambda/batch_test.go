@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -245,4 +246,37 @@ func TestDynamoDB_KeyInRecord_NoLaterOneRunsAfterFailure(t *testing.T) {
 		t.Errorf("reported %v, %v", r.BatchItemFailures, err)
 	}
 	wantEqual(t, keys, []string{`["a","1"]`, `["b","2"]`})
+}
+
+// JSON payloads refuse some documents that their handlers can read. Such a record would stop
+// its shard until it expires.
+func TestKinesis_DocumentHasNoOneMeaning_IsComparedByItsBytes(t *testing.T) {
+	for _, pointers := range [][]string{nil, {"/order"}} {
+		for _, doc := range []string{`{"order":{"id":1,"id":2}}`, `{"order":1e400}`} {
+			runs := 0
+			o := quiet[events.KinesisEventRecord]()
+			o.PayloadPointers = pointers
+			h := must[func(context.Context, events.KinesisEvent) (events.KinesisEventResponse, error)](t)(semellambda.Kinesis(newGuard(t, nil, nil), o,
+				func(context.Context, events.KinesisEventRecord) error { runs++; return nil }))
+			for i, data := range []string{doc, doc, strings.Replace(doc, "1", "3", 1)} {
+				r, err := h(t.Context(), events.KinesisEvent{Records: []events.KinesisEventRecord{{EventID: "e1", EventSourceArn: "arn:aws:kinesis:eu-west-1:1:stream/s",
+					Kinesis: events.KinesisRecord{SequenceNumber: "1", Data: []byte(data)}}}})
+				if reported := len(r.BatchItemFailures) > 0; err != nil || runs != 1 || reported != (i == 2) {
+					t.Errorf("%s, compared %q: %d runs, reported %v, %v", data, pointers, runs, r.BatchItemFailures, err)
+				}
+			}
+		}
+	}
+}
+
+// The error of another call, which a handler passes on, does not say that its own is done.
+func TestSQS_HandlerReturnsErrorOfAnotherCall_IsReported(t *testing.T) {
+	h := must[sqsHandler](t)(semellambda.SQS(newGuard(t, nil, nil), quiet[events.SQSMessage](), func(_ context.Context, m events.SQSMessage) error {
+		if m.Body == "nothing done" {
+			return semel.NoEffect(semel.ErrNotKept)
+		}
+		return fmt.Errorf("another call: %w", semel.ErrOutcomeNotStored)
+	}))
+	r := must[events.SQSEventResponse](t)(h(t.Context(), messages(false, [3]string{"1", "g", "nothing done"}, [3]string{"2", "g", "x"})))
+	wantEqual(t, failures(r), []string{"1", "2"})
 }

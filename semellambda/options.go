@@ -33,7 +33,8 @@ type Options[T any] struct {
 
 	// PayloadPointers select what duplicates must have in common. Nil, and no
 	// Payload: the whole document. For a field that differs in each delivery, such as
-	// a time of sending, name the others.
+	// a time of sending, name the others. Documents are compared by semel.JSON, and by
+	// their bytes if they are no JSON or JSON refuses them.
 	PayloadPointers []string
 	// Payload makes the payload of an event. Not together with PayloadPointers.
 	Payload func(event T) (semel.Payload, error)
@@ -117,11 +118,24 @@ func (o *Options[T]) payload(event T, doc json.RawMessage) (semel.Payload, error
 		return o.Payload(event)
 	case o.PayloadPointers != nil:
 		fields, err := fieldsAt(doc, o.PayloadPointers)
-		return semel.JSON(fields), err
+		if err != nil {
+			return semel.Payload{}, err
+		}
+		doc, err = json.Marshal(fields) // ordered by name
+		return jsonOrBytes(fields, doc), err
 	case json.Valid(doc):
-		return semel.JSON(doc), nil
+		return jsonOrBytes(doc, doc), nil
 	}
 	return semel.Bytes(doc), nil
+}
+
+// jsonOrBytes compares v as JSON or, if JSON refuses it, by the bytes of its document. JSON
+// refuses a document with a member twice, for example, which a handler may be able to read.
+func jsonOrBytes(v any, doc []byte) semel.Payload {
+	if p := semel.JSON(v); driver.CheckPayload(p) == nil {
+		return p
+	}
+	return semel.Bytes(doc)
 }
 
 // invalid refuses an event of which no call can be made. An outage of the service

@@ -259,34 +259,3 @@ func TestProxy_Wrong_Refused(t *testing.T) {
 		t.Error("no runner, and no error")
 	}
 }
-
-// A target group with multi-value headers sends and takes only these.
-func TestProxy_LoadBalancerWithMultiValueHeaders_AnswersInKind(t *testing.T) {
-	runs := 0
-	h := must[func(context.Context, events.ALBTargetGroupRequest) (events.ALBTargetGroupResponse, error)](t)(semellambda.Proxy(newGuard(t, nil, nil), shared[events.ALBTargetGroupRequest], withOperation(nil),
-		func(context.Context, events.ALBTargetGroupRequest) (events.ALBTargetGroupResponse, error) {
-			runs++
-			return events.ALBTargetGroupResponse{StatusCode: 201, Body: "ok", MultiValueHeaders: map[string][]string{"Link": {"a", "b"}}}, nil
-		}))
-	for _, c := range []struct {
-		keys         []string
-		query        string
-		status, runs int
-	}{
-		{[]string{"k"}, "a%20b", 201, 1},
-		{[]string{"k"}, "a+b", 201, 1}, // another spelling of the same query
-		{[]string{"k"}, "a-b", 422, 1},
-		{[]string{"k", "other"}, "a%20b", 400, 1},
-	} {
-		r, err := h(t.Context(), events.ALBTargetGroupRequest{
-			HTTPMethod: "POST", Path: "/pay", MultiValueHeaders: map[string][]string{"idempotency-key": c.keys, "host": {"api.example"}},
-			MultiValueQueryStringParameters: map[string][]string{"q": {c.query}}, Body: "x",
-		})
-		if err != nil || r.StatusCode != c.status || runs != c.runs || r.Headers != nil || len(r.MultiValueHeaders) == 0 {
-			t.Errorf("%+v: %+v, %v, %d runs", c, r, err, runs)
-		}
-		if c.status == 201 && len(r.MultiValueHeaders["Link"]) != 2 {
-			t.Errorf("%+v: the headers are %v", c, r.MultiValueHeaders)
-		}
-	}
-}

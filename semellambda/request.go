@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -108,15 +110,21 @@ func partsOf(event any) parts {
 	panic(fmt.Sprintf("semellambda: no request: %T", event)) // Request has no other type
 }
 
-// headerOf joins the two forms of headers. If a gateway sends both, the second has
-// all values.
+// headerOf joins the two forms of headers. If a gateway sends both, the second has all
+// values. A gateway keeps the spellings of the client, so a name can be there twice.
 func headerOf(single map[string]string, multi map[string][]string) http.Header {
-	h := http.Header{}
-	for name, value := range single {
-		h[http.CanonicalHeaderKey(name)] = []string{value}
+	h, one := http.Header{}, http.Header{}
+	for _, name := range slices.Sorted(maps.Keys(multi)) {
+		same := http.CanonicalHeaderKey(name)
+		h[same] = append(h[same], multi[name]...)
 	}
-	for name, values := range multi {
-		h[http.CanonicalHeaderKey(name)] = values
+	for _, name := range slices.Sorted(maps.Keys(single)) {
+		one.Add(name, single[name])
+	}
+	for name, values := range one {
+		if _, ok := h[name]; !ok {
+			h[name] = values
+		}
 	}
 	return h
 }
@@ -141,9 +149,9 @@ func valuesOf(single map[string]string, multi map[string][]string) url.Values {
 // rawQuery is the query of a load balancer, which does not decode the parameters.
 func rawQuery(v url.Values) string {
 	decoded := url.Values{}
-	for name, values := range v {
+	for _, name := range slices.Sorted(maps.Keys(v)) { // two spellings of a name always in one order
 		plain := unquote(name)
-		for _, value := range values {
+		for _, value := range v[name] {
 			decoded[plain] = append(decoded[plain], unquote(value))
 		}
 	}

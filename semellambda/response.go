@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -81,6 +82,7 @@ func split(response any) (status int, single map[string]string, multi map[string
 
 // response makes the response that belongs to a request.
 func (r *recorder) response(request any) any {
+	maps.DeleteFunc(r.header, func(_ string, values []string) bool { return len(values) == 0 }) // would be null, or an empty header
 	body, encoded := r.body.String(), false
 	if !utf8.ValidString(body) || r.header.Get("Content-Encoding") != "" {
 		body, encoded = base64.StdEncoding.EncodeToString(r.body.Bytes()), true

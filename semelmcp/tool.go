@@ -56,13 +56,12 @@ func once[Out any](ctx context.Context, run semel.Runner, o *Options, req *mcp.C
 		return nil, out, err
 	}
 	var own struct {
-		ran    bool
 		policy semel.Policy
 		res    *mcp.CallToolResult
 		out    Out
 	}
 	kept, err := run.Run(ctx, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
-		own.ran, own.policy = true, x.Policy()
+		own.policy = x.Policy()
 		var err error
 		own.res, own.out, err = h(ctx)
 		if err := judge(own.res, own.out, err); err != nil {
@@ -87,7 +86,7 @@ func once[Out any](ctx context.Context, run semel.Runner, o *Options, req *mcp.C
 	if res, out, err = decode[Out](body); err != nil {
 		return nil, out, refusalOf(ctx, call.Operation, &semel.Error{Reason: semel.ErrNotKept, Operation: call.Operation, Cause: err})
 	}
-	if !own.ran {
+	if kept.Replayed {
 		if res.Meta == nil {
 			res.Meta = mcp.Meta{}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store/memstore"
 )
 
 func TestTool_EightDuplicates_OneEffectAndOneAnswer(t *testing.T) {
@@ -224,5 +225,28 @@ func TestTool_Result_FirstAndReplayAreEqual(t *testing.T) {
 	_, out, err := decode[any](encode(nil, whole).Body)
 	if got := fmt.Sprintf("%s", out); err != nil || got != `{"id":9223372036854775809}` {
 		t.Errorf("the output is %s, %v", got, err)
+	}
+}
+
+// undoing is a Runner like a store's Atomic: it undoes the transaction of the first run
+// because another one has committed the key meanwhile, and its repeat finds that outcome.
+type undoing struct{ *semel.Guard }
+
+func (u undoing) Run(ctx context.Context, c semel.Call, fn semel.Handler) (semel.Result, error) {
+	scratch, err := semel.New(memstore.New(nil), nil)
+	if err != nil {
+		return semel.Result{}, err
+	}
+	_, _ = scratch.Run(ctx, c, fn)
+	if _, err := u.Guard.Run(ctx, c, fn); err != nil {
+		return semel.Result{}, err
+	}
+	return u.Guard.Run(ctx, c, fn)
+}
+
+func TestTool_RunIsUndone_AnswerIsTheCommittedOne(t *testing.T) {
+	s := connect(t, serve(t, &bank{answer: numbered}, undoing{guardOf(t, nil, nil)}, Options{}))
+	if got := call(t.Context(), s, "pay", paying("k", 1)); !strings.Contains(got.output, "effect 2") || !got.replayed {
+		t.Errorf("got %+v; want effect 2 as a replay", got)
 	}
 }

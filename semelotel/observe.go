@@ -42,9 +42,7 @@ func (t *Telemetry) observe(ctx context.Context, e *semel.Event) {
 		t.lost.Add(ctx, 1, metric.WithAttributes(attribute.String("semel.operation", e.Operation)))
 	}
 	if c != nil {
-		if !c.first.IsValid() { // an Atomic's records do not come through a Store
-			c.first = traceOf(e.Holder)
-		}
+		c.setFirstRun(traceOf(e.Holder), false) // an Atomic's records do not come through a Store
 		t.describe(c.span, e, outcome)
 		c.addLink()
 		return
@@ -102,7 +100,7 @@ func (t *Telemetry) describe(span trace.Span, e *semel.Event, outcome string) {
 
 // addLink links the span of a duplicate to that of the run that the record is of.
 func (c *callSpan) addLink() {
-	if c.first.IsValid() && c.first.SpanID() != c.span.SpanContext().SpanID() {
-		c.span.AddLink(trace.Link{SpanContext: c.first})
+	if first := c.firstRun(); first.IsValid() && first.SpanID() != c.span.SpanContext().SpanID() {
+		c.span.AddLink(trace.Link{SpanContext: first})
 	}
 }

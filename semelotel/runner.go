@@ -2,6 +2,7 @@ package semelotel
 
 import (
 	"context"
+	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -44,11 +45,29 @@ func (r *Runner) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 
 func spanName(operation string) string { return "semel " + operation }
 
-// callSpan is the span of a call of a Runner. Only the goroutine of the call uses it,
-// before the call has ended.
+// callSpan is the span of a call of a Runner. Safe for concurrent use: a Guard sends a claim
+// that got no answer again in the background, while the call ends.
 type callSpan struct {
-	span  trace.Span
+	span trace.Span
+
+	mu    sync.Mutex
 	first trace.SpanContext // of the run that the record is of; invalid: not known
+}
+
+func (c *callSpan) firstRun() trace.SpanContext {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.first
+}
+
+// setFirstRun remembers the run, if it is valid. A known run is replaced only if replace is
+// true.
+func (c *callSpan) setFirstRun(run trace.SpanContext, replace bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if run.IsValid() && (replace || !c.first.IsValid()) {
+		c.first = run
+	}
 }
 
 type callKey struct{}

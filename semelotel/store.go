@@ -57,7 +57,7 @@ func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (st
 	if c := callSpanOf(ctx); seen.State == store.Unknown || p.State == store.Unknown || p.State.Terminal() {
 		run = trace.SpanContext{}
 		if c != nil {
-			run = c.first
+			run = c.firstRun()
 		}
 	}
 	p.Holder = withTrace(p.Holder, run)
@@ -77,17 +77,12 @@ func (s *Store) Get(ctx context.Context, k store.Key) (store.Found, error) {
 // won.
 func note(ctx context.Context, run trace.SpanContext, f *store.Found, err error) {
 	c := callSpanOf(ctx)
-	if c == nil || err != nil {
-		return
-	}
 	switch {
-	case !f.Won:
-		run = traceOf(f.Record.Holder)
-	case c.first.IsValid():
-		return
-	}
-	if run.IsValid() {
-		c.first = run
+	case c == nil || err != nil:
+	case f.Won:
+		c.setFirstRun(run, false)
+	default:
+		c.setFirstRun(traceOf(f.Record.Holder), true)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -24,7 +26,7 @@ const (
 // Options are the settings of a [Recorder].
 type Options struct {
 	// URLs are the addresses of metrics, such as http://10.0.0.7:9090/metrics. At least
-	// one.
+	// one. A user, a password and a query are sent, but not shown.
 	URLs []string
 	// Every is the time from one reading to the next: 10 s by default, at least 1 s.
 	Every time.Duration
@@ -49,10 +51,14 @@ func New(o Options) (*Recorder, error) {
 	if len(o.URLs) == 0 {
 		return nil, errors.New("rates: URLs is empty; name the metrics of at least one process, such as http://127.0.0.1:9090/metrics")
 	}
-	for _, text := range o.URLs {
+	for i, text := range o.URLs {
 		u, err := url.Parse(text)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return nil, fmt.Errorf("rates: %q is no address of metrics, such as http://127.0.0.1:9090/metrics", text)
+			shown := strconv.Quote(text)
+			if strings.ContainsAny(text, "@?#") { // it may contain a secret
+				shown = fmt.Sprintf("URLs[%d]", i)
+			}
+			return nil, fmt.Errorf("rates: %s is no address of metrics, such as http://127.0.0.1:9090/metrics", shown)
 		}
 	}
 	if o.Every == 0 {
@@ -117,22 +123,36 @@ func (r *Recorder) Read(ctx context.Context) {
 	r.read = now
 }
 
+// masked is an address for people: without its user and its query, which can be secrets.
+func masked(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "a process" // New has parsed the address
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return u.String()
+}
+
 func (r *Recorder) fetch(ctx context.Context, address string) (c counts, err error) {
+	shown := masked(address)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
 		return c, err
 	}
 	req.Header.Set("Accept", "text/plain;version=0.0.4")
 	res, err := r.options.Client.Do(req)
+	if e, ok := errors.AsType[*url.Error](err); ok { // its text has the whole address
+		err = e.Err
+	}
 	if err != nil {
-		return c, err
+		return c, fmt.Errorf("%s: %w", shown, err)
 	}
 	defer func() { _ = res.Body.Close() }() // after a read there is nothing to lose
 	if res.StatusCode != http.StatusOK {
-		return c, fmt.Errorf("%s answers %s", address, res.Status)
+		return c, fmt.Errorf("%s answers %s", shown, res.Status)
 	}
 	if c, err = parse(io.LimitReader(res.Body, mostBytes)); err != nil {
-		return c, fmt.Errorf("%s: %w", address, err)
+		return c, fmt.Errorf("%s: %w", shown, err)
 	}
 	return c, nil
 }

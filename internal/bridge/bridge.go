@@ -7,6 +7,10 @@ package bridge
 // saga calls on it.
 var Guard func(guard any) (methods any)
 
+// CheckPayload takes a semel.Payload, and returns the error with which a call with it is
+// refused.
+var CheckPayload func(payload any) error
+
 // Execution takes a *semel.Execution and returns the methods that package driver or
 // saga calls on it.
 var Execution func(execution any) (methods any)

@@ -7,8 +7,9 @@
 //
 // A request has the message's headers, and these:
 //
-//   - Idempotency-Key: the message's ID, as a quoted string
-//   - webhook-id: the ID again, webhook-timestamp: the time of this attempt in seconds
+//   - Idempotency-Key: the message's ID, as a quoted string. If the ID has other characters
+//     than printable ASCII: "sha256-" and its SHA-256 in hexadecimal
+//   - webhook-id: the same without quotes, webhook-timestamp: the time of this attempt in seconds
 //   - webhook-signature: "v1," and the HMAC-SHA256 of ID, timestamp and body, in base64
 //
 // The receiver checks it with [Verify], or with any library of Standard Webhooks, and
@@ -18,5 +19,6 @@
 // 415, 422, 431 or 501 the message is poison. After any other response, a redirect
 // included, or without one, it is sent again later. The messages of one order key are sent one
 // after the other, so give each receiver an order key of its own: then a receiver that is
-// down delays only itself.
+// down delays only itself. Errors name the scheme and the host of an endpoint only, because
+// the rest of its URL can be a secret.
 package webhook

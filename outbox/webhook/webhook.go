@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/textproto"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -84,16 +87,17 @@ func (s *sink) send(ctx context.Context, m *outbox.Message) error {
 	if err != nil {
 		return outbox.Poison(fmt.Errorf("webhook: %w", err))
 	}
+	shown := req.URL.Scheme + "://" + req.URL.Host // the rest can be a secret
 	res, err := s.options.Client.Do(req)
 	if err != nil {
-		return fmt.Errorf("webhook: %w", err)
+		return fmt.Errorf("webhook: POST to %s: %w", shown, withoutURL(err))
 	}
 	_, _ = io.CopyN(io.Discard, res.Body, largestAnswer) // the status has said all
 	_ = res.Body.Close()
 	if res.StatusCode >= 200 && res.StatusCode < 300 {
 		return nil
 	}
-	err = fmt.Errorf("webhook: POST %s: status %d", req.URL.Redacted(), res.StatusCode)
+	err = fmt.Errorf("webhook: POST to %s: status %d", shown, res.StatusCode)
 	if isFinal(res.StatusCode) {
 		return outbox.Poison(err)
 	}
@@ -120,31 +124,54 @@ var ownHeaders = map[string]bool{
 func (s *sink) request(ctx context.Context, m *outbox.Message, to Endpoint) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.URL, bytes.NewReader(m.Body))
 	if err != nil {
-		return nil, err
+		return nil, errors.New("the endpoint is no URL") // the cause can quote a part of a password
 	}
 	if req.URL.Scheme != "http" && req.URL.Scheme != "https" || req.URL.Host == "" {
-		return nil, fmt.Errorf("the endpoint %q is no http or https URL", req.URL.Redacted())
+		return nil, fmt.Errorf("the endpoint is no http or https URL: its scheme is %q and its host %q", req.URL.Scheme, req.URL.Host)
 	}
 	for _, h := range m.Headers {
 		name := textproto.CanonicalMIMEHeaderKey(h.Name)
 		if !isToken(h.Name) {
 			return nil, fmt.Errorf("header %q: HTTP has no such name", h.Name)
 		}
+		if strings.ContainsFunc(h.Value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+			return nil, fmt.Errorf("header %q: the value has a control character", h.Name)
+		}
 		if !ownHeaders[name] {
 			req.Header.Add(name, h.Value)
 		}
 	}
-	req.Header.Set("Idempotency-Key", quote(m.ID))
+	id := headerID(m.ID)
+	req.Header.Set("Idempotency-Key", quote(id))
 	timestamp := strconv.FormatInt(s.options.Now().Unix(), 10)
-	req.Header.Set(idHeader, m.ID)
+	req.Header.Set(idHeader, id)
 	req.Header.Set(timestampHeader, timestamp)
 	if len(to.Secret) > 0 {
-		req.Header.Set(signatureHeader, sign(to.Secret, m.ID, timestamp, m.Body))
+		req.Header.Set(signatureHeader, sign(to.Secret, id, timestamp, m.Body))
 	}
 	return req, nil
 }
 
-// quote is an ID as a string of RFC 9651. It has no control characters.
+// withoutURL is an error of package net/http without the URL, which package net/url puts
+// into its text.
+func withoutURL(err error) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+// headerID is an ID for headers: the ID, or its hash if it has other characters than
+// printable ASCII, which receivers read in different ways.
+func headerID(id string) string {
+	if !strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return "sha256-" + hex.EncodeToString(sum[:])
+}
+
+// quote is a headerID as a string of RFC 9651.
 func quote(id string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(id) + `"`
 }

@@ -12,9 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/outbox"
 	"github.com/semel-go/semel/outbox/webhook"
+	"github.com/semel-go/semel/semelhttp"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/memstore"
 )
 
 var secret = []byte("0123456789abcdef0123456789abcdef")
@@ -125,6 +128,9 @@ func TestPublish_MessageCannotBeARequest_IsPoison(t *testing.T) {
 	if err := publish(t, sink, outbox.Message{Topic: "t", ID: "1", Headers: []store.Header{{Name: "a b", Value: "c"}}})[0]; !outbox.IsPoison(err) {
 		t.Errorf("a header with a blank: %v", err)
 	}
+	if err := publish(t, sink, outbox.Message{Topic: "t", ID: "1", Headers: []store.Header{{Name: "a", Value: "b\nc"}}})[0]; !outbox.IsPoison(err) {
+		t.Errorf("a header with a line break: %v", err)
+	}
 	for _, url := range []string{"ftp://a", "http://", "::"} {
 		sink, err := webhook.New(func(context.Context, *outbox.Message) (webhook.Endpoint, error) {
 			return webhook.Endpoint{URL: url}, nil
@@ -135,6 +141,65 @@ func TestPublish_MessageCannotBeARequest_IsPoison(t *testing.T) {
 		if err := publish(t, sink, outbox.Message{Topic: "t", ID: "1"})[0]; !outbox.IsPoison(err) {
 			t.Errorf("%q: %v", url, err)
 		}
+	}
+}
+
+// Errors are logged, kept in the outbox and shown by the console, and the URL of a receiver
+// can be its secret.
+func TestPublish_URLHasSecrets_ErrorDoesNotShowThem(t *testing.T) {
+	status := 503
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+	defer server.Close()
+	const secrets = "/services/canary?token=canary#canary"
+	for name, c := range map[string]struct{ url, want string }{
+		"busy":     {server.URL + secrets, "POST to " + server.URL + ": status 503"},
+		"password": {strings.Replace(server.URL, "http://", "http://canary:canary@", 1) + secrets, "status 503"},
+		"away":     {"http://127.0.0.1:1" + secrets, "POST to http://127.0.0.1:1: dial tcp"},
+		"scheme":   {"ftp://canary:canary@a" + secrets, "no http or https URL"},
+		"no URL":   {"http://a b" + secrets, "no URL"},
+	} {
+		sink, err := webhook.New(func(context.Context, *outbox.Message) (webhook.Endpoint, error) {
+			return webhook.Endpoint{URL: c.url}, nil
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := publish(t, sink, outbox.Message{Topic: "t", ID: "1"})[0]; err == nil || strings.Contains(err.Error(), "canary") || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+}
+
+// An ID is any UTF-8 text, and a key of HTTP is ASCII.
+func TestPublish_IDIsNotASCII_ReceiverWithSemelhttpDropsRepeats(t *testing.T) {
+	guard, err := semel.New(memstore.New(nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	once, err := semelhttp.Middleware(guard, func(*http.Request) (string, error) { return semel.Shared, nil },
+		&semelhttp.Options{Operation: func(*http.Request) string { return "hook" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	sink := newSink(t, once(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if err := webhook.Verify(secret, r.Header, body, time.Now()); err != nil {
+			t.Error(err)
+		}
+		if x, ok := semel.FromContext(r.Context()); ok && x.Key() == r.Header.Get("Webhook-Id") {
+			keys = append(keys, x.Key())
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})).ServeHTTP, nil)
+	long := strings.Repeat("ü", 127)
+	for _, id := range []string{"bestellung-müller-1", "bestellung-müller-1", "bestellung-müller-2", long, long, "plain 1", `"\`} {
+		if err := publish(t, sink, outbox.Message{Topic: "t", ID: id, Body: []byte("{}")})[0]; err != nil {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+	if len(keys) != 5 || keys[0] == keys[1] || keys[3] != "plain 1" || keys[4] != `"\` {
+		t.Errorf("the receiver got the keys %q", keys)
 	}
 }
 

@@ -18,6 +18,10 @@
 // A protected request cannot be hijacked or switch protocols. A stream is sent, but
 // its body is not kept; see package semelhttp. A handler that returns nil without an
 // answer has not answered; a handler that means an empty 200 calls c.NoContent(200).
+//
+// If a handler returns an error after it has begun to answer, as c.Stream does when its
+// reader fails, the answer is not whole: the call is in doubt. If nothing was sent yet, the
+// client gets the answer for the error instead.
 package semelecho
 
 import (
@@ -95,8 +99,12 @@ func runHandler(w http.ResponseWriter, r *http.Request) {
 		x.err = x.next(x.c)
 		return
 	}
-	x.c.SetResponse(echo.NewResponse(w, x.c.Logger()))
+	inner := echo.NewResponse(w, x.c.Logger())
+	x.c.SetResponse(inner)
 	if err := x.next(x.c); err != nil {
+		if inner.Committed && semelhttp.Broken(r) {
+			x.c.SetResponse(echo.NewResponse(w, x.c.Logger())) // Echo writes no second answer to a Response
+		}
 		x.c.Echo().HTTPErrorHandler(x.c, err)
 	}
 }

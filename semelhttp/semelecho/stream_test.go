@@ -2,7 +2,9 @@ package semelecho_test
 
 import (
 	"errors"
+	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/labstack/echo/v5"
@@ -35,6 +37,33 @@ func TestMiddleware_FlushAndHijack_AsWithNetHTTP(t *testing.T) {
 	}
 	if s := answertest.Post(t, url, "key", "hello"); s.Status != 201 || s.Body != "" || s.Header.Get("Semel-Outcome") != "not-kept" {
 		t.Errorf("the duplicate got %+v", s)
+	}
+}
+
+type failingReader struct{}
+
+func (failingReader) Read([]byte) (int, error) { return 0, errors.New("broken") }
+
+// An error after the beginning of an answer says that the answer is not whole.
+func TestMiddleware_StreamBreaks_IsNotKept(t *testing.T) {
+	once, err := semelecho.Middleware(newGuard(t), answertest.Tenant, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := 0
+	e := echo.New()
+	e.POST("/pay", func(c *echo.Context) error {
+		runs++
+		return c.Stream(200, "text/csv", io.MultiReader(strings.NewReader("half"), failingReader{}))
+	}, once)
+	url := answertest.Serve(t, e) + "/pay"
+	for range 2 {
+		if s := answertest.Post(t, url, "key", "hello"); s.Status != 500 || strings.Contains(s.Body, "half") || s.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("got %+v", s)
+		}
+	}
+	if runs != 2 {
+		t.Errorf("the handler ran %d times", runs)
 	}
 }
 

@@ -19,11 +19,18 @@
 // status and without a body has not answered; a handler that means an empty 200 calls
 // c.Status(200). If a store's Atomic repeats a transaction, Gin cannot run the chain
 // again: the request gets a 503 that is not kept, and its writes are undone.
+//
+// If the reader of c.DataFromReader or a template of c.HTML fails, the answer is not whole:
+// the call is in doubt. If nothing was sent yet, the client gets 502 instead. Other errors in
+// c.Errors do not change the meaning of an answer.
 package semelgin
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"slices"
+	"text/template"
 
 	"github.com/gin-gonic/gin"
 
@@ -106,6 +113,20 @@ func runChain(w http.ResponseWriter, r *http.Request) {
 	x.ran = true
 	inner := newWriter(x.ResponseWriter, w)
 	x.c.Writer, x.c.Request = inner, r
+	before := len(x.c.Errors)
 	x.c.Next()
-	inner.finish()
+	switch {
+	case !inner.broken && !hasTemplateError(x.c.Errors[min(before, len(x.c.Errors)):]):
+		inner.finish()
+	case semelhttp.Broken(r):
+		http.Error(w, "the answer broke off", http.StatusBadGateway)
+	}
+}
+
+// hasTemplateError reports whether Gin has noted that a template broke off.
+func hasTemplateError(noted []*gin.Error) bool {
+	return slices.ContainsFunc(noted, func(e *gin.Error) bool {
+		_, ok := errors.AsType[template.ExecError](e)
+		return ok
+	})
 }

@@ -16,7 +16,8 @@ type writer struct {
 	semel              http.ResponseWriter // of semelhttp
 	status             int
 	statusSet          bool
-	size               int // -1: the header is not written
+	size               int  // -1: the header is not written
+	broken             bool // see ReadFrom
 }
 
 func newWriter(outer gin.ResponseWriter, semel http.ResponseWriter) *writer {
@@ -62,6 +63,14 @@ func (w *writer) WriteString(s string) (int, error) {
 	w.WriteHeaderNow()
 	n, err := io.WriteString(w.semel, s)
 	w.size += n
+	return n, err
+}
+
+// ReadFrom implements io.ReaderFrom. A body that cannot be read to its end is half an
+// answer, and Gin only notes the error.
+func (w *writer) ReadFrom(r io.Reader) (int64, error) {
+	n, err := io.Copy(struct{ io.Writer }{w}, r)
+	w.broken = w.broken || err != nil
 	return n, err
 }
 

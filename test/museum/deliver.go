@@ -15,6 +15,21 @@ var deliveries = []Mutant{
 		Old: "NotBegun: upstream.NotSent(err),", New: "",
 	},
 	{
+		Name: "deliver: a request that cannot be made stops all messages for ever", Rule: "deliver",
+		Dir: delivery, Func: "(*sender).handle", Package: delivery, Run: "TestServe_RequestCannotBeMade",
+		Old: "if upstream.Refused(err) {", New: "if false {",
+	},
+	{
+		Name: "deliver: the content type of an event is not checked", Rule: "deliver",
+		Dir: cloudEvent, Func: "(*Event).check", Package: cloudEvent, Run: "TestRead_Malformed",
+		Old: "if !IsHeaderValue(e.ContentType) {", New: "if false {",
+	},
+	{
+		Name: "deliver: a service that is away ends its messages", Rule: "deliver",
+		Dir: upstream, Func: "(*transmission).getConn", Package: upstream, Run: "TestRefused",
+		Old: "s.accepted = true", New: "",
+	},
+	{
 		Name: "deliver: half an answer counts", Rule: "doubt",
 		Dir: delivery, Func: "(*Statuses).effect", Package: delivery, Run: "TestJudge_EachAnswer|TestJudge_StatusFlags",
 		Old: "whole := a.Status != 0 && !a.Broken", New: "whole := a.Status != 0",

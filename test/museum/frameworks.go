@@ -19,6 +19,21 @@ var frameworks = []Mutant{
 		Old: "semelhttp.NoEffect(r)", New: "semelhttp.Final(r)",
 	},
 	{
+		Name: "Gin: half an answer is kept", Rule: "doubt",
+		Dir: "semelhttp/semelgin", Func: "(*writer).ReadFrom", Package: "semelhttp/semelgin", Run: "TestMiddleware_AnswerBreaksOff",
+		Old: "w.broken || err != nil", New: "w.broken",
+	},
+	{
+		Name: "Gin: half a page is kept", Rule: "doubt",
+		Dir: "semelhttp/semelgin", Func: "hasTemplateError", Package: "semelhttp/semelgin", Run: "TestMiddleware_AnswerBreaksOff",
+		Old: "return ok", New: "return false && ok",
+	},
+	{
+		Name: "Echo: half an answer is kept", Rule: "doubt",
+		Dir: "semelhttp/semelecho", Func: "runHandler", Package: "semelhttp/semelecho", Run: "TestMiddleware_StreamBreaks",
+		Old: "inner.Committed && semelhttp.Broken(r)", New: "false",
+	},
+	{
 		Name: "Fiber: a repeated transaction keeps an answer although the chain has not run again", Rule: "atomic",
 		Dir: "semelhttp/semelfiber", Func: "runChain", Package: "semelhttp/semelfiber", Run: "TestMiddleware_EachAnswer",
 		Old: "semelhttp.NoEffect(r)", New: "semelhttp.Final(r)",

@@ -9,6 +9,11 @@ var rpcs = []Mutant{
 		Old: "case effects[s.Code()] == kept:", New: "case effects[s.Code()] != nothingDone:",
 	},
 	{
+		Name: "gRPC: a failure inside NoEffect is kept", Rule: "doubt",
+		Dir: rpc, Func: "judge", Package: rpc, Run: "TestUnary_HandlerMarksOrReturnsPlainError",
+		Old: "if driver.IsNoEffect(err) {", New: "if _, failed := errors.AsType[*semel.Failure](err); driver.IsNoEffect(err) && !failed {",
+	},
+	{
 		Name: "gRPC: the details of a kept error are lost", Rule: "rule 8",
 		Dir: rpc, Func: "failureOf", Package: rpc, Run: "TestUnary_EachCode_FollowsTheTable",
 		Old: "Data: data", New: "Data: data[:0]",
@@ -26,7 +31,17 @@ var rpcs = []Mutant{
 	{
 		Name: "Connect: NoEffect leaves the key in doubt", Rule: "rule 9",
 		Dir: conn, Func: "judge", Package: conn, Run: "TestUnary_NoEffect_KeyIsFreeForAnyMessage",
-		Old: "driver.IsNoEffect(err)", New: "driver.IsNoEffect(err) && !ok",
+		Old: "driver.IsNoEffect(err)", New: "driver.IsNoEffect(err) && err == nil",
+	},
+	{
+		Name: "Connect: a failure inside NoEffect is kept", Rule: "doubt",
+		Dir: conn, Func: "judge", Package: conn, Run: "TestUnary_NoEffect_KeyIsFreeForAnyMessage",
+		Old: "if driver.IsNoEffect(err) {", New: "if _, failed := errors.AsType[*semel.Failure](err); driver.IsNoEffect(err) && !failed {",
+	},
+	{
+		Name: "Connect: the client gets the response of a run that was undone", Rule: "atomic",
+		Dir: conn, Func: "(*interceptor).once", Package: conn, Run: "TestUnary_RunIsUndone",
+		Old: "own != nil && !res.Replayed", New: "own != nil",
 	},
 	{
 		Name: "Connect: accounts share their keys", Rule: "scope",

@@ -22,7 +22,7 @@ var telemetries = []Mutant{
 	{
 		Name: "telemetry: a replay has no link to the first run", Rule: "telemetry",
 		Dir: otelDir, Func: "(*Store).Claim", Package: otelDir, Run: "TestDo_Replay_LinksToFirstRun",
-		Old: "p.Holder = withTrace(p.Holder, trace.SpanContextFromContext(ctx))", New: "",
+		Old: "p.Holder = withTrace(p.Holder, run)", New: "",
 	},
 	{
 		Name: "telemetry: a replay in a transaction has no link to the first run", Rule: "telemetry",

@@ -118,7 +118,11 @@ func (c *consoleCmd) Run(ctx context.Context, e *env) error {
 		}
 		if len(c.Metrics) > 0 {
 			if o.Rates, err = rates.New(rates.Options{URLs: c.Metrics}); err != nil {
-				return wrong("--metrics", strings.Join(c.Metrics, ","), strings.TrimPrefix(err.Error(), "rates: "))
+				value := strings.Join(c.Metrics, ",")
+				if strings.ContainsAny(value, "@?#") {
+					value = "" // it may contain a secret
+				}
+				return wrong("--metrics", value, strings.TrimPrefix(err.Error(), "rates: "))
 			}
 			go o.Rates.Run(ctx)
 		}

@@ -15,6 +15,12 @@ type errNotSent struct{ error }
 
 func (e errNotSent) Unwrap() error { return e.error }
 
+// errRefused wraps the error of a request that net/http itself refuses, for example
+// because of a character in a header. It is always in an errNotSent.
+type errRefused struct{ error }
+
+func (e errRefused) Unwrap() error { return e.error }
+
 // conn is a connection that counts its writes, and so knows whether anything was
 // sent. The hooks of httptrace cannot tell: they run before the bytes leave, and
 // on another goroutine than the one that sees the error.
@@ -55,11 +61,16 @@ func (c *conn) stopWrites(n int) (sent bool) {
 
 // transmission follows one request through the connections that it gets.
 type transmission struct {
+	accepted bool // http.Transport has checked the request, and asks for a connection
+
 	mu     sync.Mutex
 	conn   *conn
 	before int  // writes on conn before this request
 	doubt  bool // the request may have been sent on an earlier or an unknown connection
 }
+
+// getConn runs in the goroutine of RoundTrip.
+func (s *transmission) getConn(string) { s.accepted = true }
 
 func (s *transmission) gotConn(info httptrace.GotConnInfo) {
 	c := info.Conn
@@ -97,10 +108,13 @@ type sender struct{ base *http.Transport }
 func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx := r.Context()
 	var sent transmission
-	trace := &httptrace.ClientTrace{GotConn: sent.gotConn, Got1xxResponse: onInformational}
+	trace := &httptrace.ClientTrace{GetConn: sent.getConn, GotConn: sent.gotConn, Got1xxResponse: onInformational}
 	res, err := s.base.RoundTrip(r.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	if b, ok := ctx.Value(timerKey{}).(*answerTimer); ok && err == nil {
 		b.stop()
+	}
+	if err != nil && !sent.accepted && ctx.Err() == nil {
+		err = errRefused{err}
 	}
 	if err != nil && sent.notSent() {
 		err = errNotSent{err}

@@ -1,10 +1,14 @@
 package upstream
 
 import (
+	"context"
 	"errors"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/http/httptrace"
 	"testing"
+	"time"
 )
 
 // pipe is a conn whose other end reads all.
@@ -82,6 +86,38 @@ func TestNotSent_SentOnEarlierConnection_False(t *testing.T) {
 			if n, err := c.Write([]byte("late")); n != 0 || !errors.Is(err, net.ErrClosed) {
 				t.Errorf("after it was given up: %d, %v", n, err)
 			}
+		}
+	}
+}
+
+// A request that net/http does not take is told from a service that is away, because it is
+// refused again however often it is sent.
+func TestRefused_OnlyWhatNetHTTPRefuses(t *testing.T) {
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, c := range map[string]struct {
+		ctx     context.Context
+		value   string
+		refused bool
+	}{
+		"line break in a header":          {t.Context(), "a\nb", true},
+		"service is away":                 {t.Context(), "a", false},
+		"caller has left":                 {ended, "a", false},
+		"caller has left, and line break": {ended, "a\nb", false},
+	} {
+		r, err := http.NewRequestWithContext(c.ctx, http.MethodPost, closed.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-A", c.value)
+		res, err := NewTransport(time.Second, nil).RoundTrip(r)
+		if err == nil {
+			_ = res.Body.Close()
+		}
+		if err == nil || !NotSent(err) || Refused(err) != c.refused {
+			t.Errorf("%s: refused %v, not sent %v: %v", name, Refused(err), NotSent(err), err)
 		}
 	}
 }

@@ -59,3 +59,10 @@ func NotSent(err error) bool {
 	_, ok := errors.AsType[errNotSent](err)
 	return ok
 }
+
+// Refused reports whether the error of a transport's request says that net/http takes no
+// such request, wherever it goes. NotSent is true as well.
+func Refused(err error) bool {
+	_, ok := errors.AsType[errRefused](err)
+	return ok
+}

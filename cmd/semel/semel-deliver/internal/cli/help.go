@@ -69,7 +69,7 @@ WHAT THE SERVICE GETS
     ce-id, ce-source, ce-type …   the attributes of the CloudEvent, as its producer
                           set them; or made of the message: id is its key, source
                           its topic or address, type is --event-type, and
-                          partitionkey what orders it
+                          partitionkey what orders it, if that is text
     Content-Type          of the data; if the message names none, application/json
                           for JSON and application/octet-stream for other bodies
     Idempotency-Key       the key, as a quoted string

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -42,6 +43,32 @@ func TestServe_ServiceIsAway_AllMessagesWait(t *testing.T) {
 	b.settled(t)
 	if got.Load() != 50 || len(b.letters(driver.DeadLetter))+len(b.letters(driver.Quarantine)) > 0 || s.gate.paused() {
 		t.Errorf("%d requests, dead letters %q, quarantine %q", got.Load(), b.letters(driver.DeadLetter), b.letters(driver.Quarantine))
+	}
+}
+
+// A message that no request can carry goes to the dead letters, although nothing was sent,
+// as while the service is away. The messages after it are sent.
+func TestServe_RequestCannotBeMade_OnlyItsMessageFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind string // datacontenttype
+		add  http.Header
+		dead int
+	}{
+		"content type with a line break": {`text/plain\n`, nil, 1},
+		"header that net/http refuses":   {`text/plain`, http.Header{"X-Bad": {"a\nb"}}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, e := newBroker(), newEndpoint(t, answers(200))
+			b.publish("", "lane", `{"specversion":"1.0","id":"1","source":"/s","type":"t","datacontenttype":"`+c.kind+`","data":"x"}`,
+				"content-type", "application/cloudevents+json")
+			b.publish("next", "lane", "x") // of the same order key
+			s := serve(t, nil, b, e.URL, func(o *Options) { o.Sending.Header = c.add })
+			eventually(t, "all messages are acked, or wait for the service", func() bool { return b.unsettled() == 0 || s.gate.paused() })
+			letters := b.letters(driver.DeadLetter)
+			if s.gate.paused() || len(letters) != c.dead || !strings.HasPrefix(letters[0], "failed event_invalid nothing was sent: ") || len(e.requests()) != 2-c.dead {
+				t.Errorf("dead letters %q after %d requests, paused %v", letters, len(e.requests()), s.gate.paused())
+			}
+		})
 	}
 }
 

@@ -70,6 +70,9 @@ func (s *sender) handle(ctx context.Context, x *semel.Execution, m *consume.Mess
 		return err
 	}
 	answer, text, err := s.send(r)
+	if upstream.Refused(err) { // it says nothing about the service, and comes again with each try
+		return invalid(err)
+	}
 	v := s.Statuses.judge(answer)
 	switch {
 	case ctx.Err() != nil: // this program gave up, which says nothing about the service
@@ -86,7 +89,11 @@ func (s *sender) request(ctx context.Context, x *semel.Execution, m *consume.Mes
 	if n := int64(len(m.Body)); n > s.MaxBody {
 		return nil, &semel.Failure{Code: codeTooLarge, Message: fmt.Sprintf("the body has %d bytes, more than --max-body, which is %d; nothing was sent", n, s.MaxBody)}
 	}
-	e, err := event.Read(m, s.Defaults)
+	defaults := s.Defaults
+	if !event.IsAttribute(m.Key) {
+		defaults.ID = derivedKey(x)
+	}
+	e, err := event.Read(m, defaults)
 	if err != nil {
 		return nil, invalid(err)
 	}
@@ -126,10 +133,13 @@ func invalid(err error) error {
 func headerKey(x *semel.Execution) string {
 	key := x.Key()
 	if strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' }) {
-		key = x.DownstreamKey("deliver")
+		key = derivedKey(x)
 	}
 	return `"` + escaper.Replace(key) + `"`
 }
+
+// derivedKey takes the place of a key that a header or an attribute cannot hold.
+func derivedKey(x *semel.Execution) string { return x.DownstreamKey("deliver") }
 
 var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 

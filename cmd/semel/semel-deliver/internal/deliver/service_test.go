@@ -151,6 +151,34 @@ func TestServe_KeyIsNotASCII_HeaderIsDerived(t *testing.T) {
 	}
 }
 
+// Keys of Kafka are bytes: the serializers of Confluent begin them with 0x00, and the
+// LongSerializer writes eight bytes. They order messages, but are no attribute.
+func TestServe_KeyIsBytes_MessageIsSent(t *testing.T) {
+	for name, c := range map[string]struct{ key, order string }{
+		"order key of Confluent":      {"k", "\x00\x00\x00\x00\x01\x06ann"},
+		"order key is a number":       {"k", "\x00\x00\x00\x00\x00\x00\x00\x2a"},
+		"order key is not UTF-8":      {"k", "\x00\x00\x00\x00\x00\x00\x00\xc8"},
+		"order key is large":          {"k", strings.Repeat("ü", 1<<19)},
+		"idempotency key, not UTF-8":  {"order-\xff", ""},
+		"both, in the same message":   {"order-\xff", "\x00\x2a"},
+		"idempotency key with umlaut": {"order-ü", "ann"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, e := newBroker(), newEndpoint(t, answers(500, 200))
+			b.publish(c.key, c.order, `{"n":1}`)
+			serve(t, nil, b, e.URL, nil)
+			b.settled(t)
+			got := e.requests()
+			if len(got) != 2 || len(b.letters(driver.DeadLetter)) != 0 {
+				t.Fatalf("%d requests, want 2; dead letters %q", len(got), b.letters(driver.DeadLetter))
+			}
+			if id := got[0].header.Get("Ce-Id"); id == "" || id != got[1].header.Get("Ce-Id") {
+				t.Errorf("ids %q and %q", id, got[1].header.Get("Ce-Id"))
+			}
+		})
+	}
+}
+
 func TestServe_Duplicates_OneRequest(t *testing.T) {
 	b, e := newBroker(), newEndpoint(t, answers(200))
 	for range 3 {

@@ -3,6 +3,7 @@
 package event
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,10 +57,12 @@ type Defaults struct {
 	Source string
 	// Type is the attribute type of a message that names none.
 	Type string
+	// ID is the attribute id. Empty: the key of the message.
+	ID string
 }
 
 // Read makes an event of a message. The id of a message that is no CloudEvent is its
-// key, so that each copy of the message makes the same event.
+// key, or Defaults.ID, so that each copy of the message makes the same event.
 func Read(m *consume.Message, d Defaults) (*Event, error) {
 	contentType, _ := m.Header("content-type")
 	encoding, _ := m.Header("content-encoding")
@@ -106,13 +109,14 @@ func isEvent(attributes map[string]string) bool {
 }
 
 // attributes are the attributes of an event in the headers of a message, by the rules
-// of Kafka (ce_), of NATS and HTTP (ce-, percent-encoded) and of AMQP (cloudEvents).
+// of Kafka (ce_), of NATS and HTTP (ce-, percent-encoded) and of AMQP (cloudEvents). If a
+// message has an attribute by several rules, the first one counts, as for its key in package
+// consume.
 func attributes(m *consume.Message) map[string]string {
 	found := map[string]string{}
-	for _, h := range m.Headers {
-		lower := strings.ToLower(h.Name)
-		for _, prefix := range [...]string{"ce_", "ce-", "cloudevents:", "cloudevents_"} {
-			name, ok := strings.CutPrefix(lower, prefix)
+	for _, prefix := range [...]string{"ce_", "ce-", "cloudevents:", "cloudevents_"} {
+		for _, h := range m.Headers {
+			name, ok := strings.CutPrefix(strings.ToLower(h.Name), prefix)
 			if !ok || !isName(name) || name == attrContentType {
 				continue
 			}
@@ -133,13 +137,18 @@ func isName(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') })
 }
 
-// attributes are the attributes of a message that is no CloudEvent.
+// longestOrder is the longest order key that is an attribute, in bytes. Servers refuse
+// requests with long headers, and brokers take keys of a megabyte.
+const longestOrder = 255
+
+// attributes are the attributes of a message that is no CloudEvent. A property of the
+// message that no attribute can hold is left out, because it is not the fault of the message.
 func (d Defaults) attributes(m *consume.Message) map[string]string {
-	a := map[string]string{attrVersion: Version, attrID: m.Key, attrSource: d.Source + encodePath(m.Origin.Published()), attrType: d.Type}
-	if kind, _ := m.Header("amqp-type"); kind != "" {
+	a := map[string]string{attrVersion: Version, attrID: cmp.Or(d.ID, m.Key), attrSource: d.Source + encodePath(m.Origin.Published()), attrType: d.Type}
+	if kind, _ := m.Header("amqp-type"); kind != "" && IsAttribute(kind) {
 		a[attrType] = kind
 	}
-	if utf8.ValidString(m.OrderKey) && m.OrderKey != "" {
+	if m.OrderKey != "" && len(m.OrderKey) <= longestOrder && IsAttribute(m.OrderKey) {
 		a[attrOrder] = m.OrderKey
 	}
 	return a
@@ -161,12 +170,18 @@ func (e *Event) check() error {
 		}
 	}
 	for name, value := range e.Attributes {
-		if !utf8.ValidString(value) || !IsHeaderValue(value) {
+		if !IsAttribute(value) {
 			errs = append(errs, fmt.Errorf("the attribute %s has a character that is not allowed", name))
 		}
 	}
+	if !IsHeaderValue(e.ContentType) {
+		errs = append(errs, fmt.Errorf("the attribute %s has a character that is not allowed", attrContentType))
+	}
 	return errors.Join(errs...)
 }
+
+// IsAttribute reports whether a text can be the value of an attribute.
+func IsAttribute(s string) bool { return utf8.ValidString(s) && IsHeaderValue(s) }
 
 // IsHeaderValue reports whether a text can be the value of a header of HTTP.
 func IsHeaderValue(s string) bool {

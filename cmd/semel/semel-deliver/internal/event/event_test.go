@@ -64,6 +64,8 @@ func TestWrite_Binary_AttributesAreHeaders(t *testing.T) {
 			map[string]string{"ce-specversion": "1.0", "ce-id": "a%20b%25zz", "ce-source": "/s", "ce-type": "t"}, "x"},
 		"of AMQP": {message("x", "cloudEvents:specversion", "1.0", "cloudEvents_id", "1", "cloudEvents:source", "/s", "cloudEvents:type", "t", "amqp-type", "not this"),
 			map[string]string{"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/s", "ce-type": "t"}, "x"},
+		"by two rules": {message("x", "ce-id", "2", "ce_specversion", "1.0", "ce_id", "1", "ce_source", "/s", "ce_type", "t"),
+			map[string]string{"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/s", "ce-type": "t"}, "x"},
 		"structured": {message(structured, "content-type", "application/cloudevents+json; charset=utf-8"),
 			map[string]string{"ce-specversion": "1.0", "ce-id": "7", "ce-source": "/shop", "ce-type": "order.placed", "ce-time": "2026-11-25T10:00:00Z", "ce-n": "5", "ce-ok": "true", "content-type": "application/json"}, `{"a":1}`},
 		"structured, base64": {message(`{"specversion":"1.0","id":"7","source":"/s","type":"t","data_base64":"AAE="}`, "content-type", "application/cloudevents+json"),
@@ -124,9 +126,20 @@ func TestRead_OrderKey_IsPartitionKey(t *testing.T) {
 	if got, _ := sent(t, m, Binary); got["ce-partitionkey"] != "ann" {
 		t.Errorf("got %v", got)
 	}
-	m.OrderKey = "\xff"
-	if got, _ := sent(t, m, Binary); got["ce-partitionkey"] != "" {
-		t.Errorf("got %v", got)
+	for _, order := range []string{"\xff", "\x00\x01ann", strings.Repeat("a", 256)} {
+		m.OrderKey = order
+		if got, _ := sent(t, m, Binary); got["ce-partitionkey"] != "" {
+			t.Errorf("%q: got %v", order, got)
+		}
+	}
+}
+
+// AMQP's property type is a text by its specification only.
+func TestRead_TypeIsNoText_HasDefault(t *testing.T) {
+	for _, kind := range []string{"\xff", "a\nb"} {
+		if got, _ := sent(t, message("x", "amqp-type", kind), Binary); got["ce-type"] != "semel.message" {
+			t.Errorf("%q: got %v", kind, got)
+		}
 	}
 }
 
@@ -146,6 +159,7 @@ func TestRead_Malformed_ErrorSaysWhy(t *testing.T) {
 		"batch of CloudEvents":       message("[]", "content-type", "application/cloudevents-batch+json"),
 		"header content-type has a":  message("x", "content-type", "a\nb"),
 		"attribute id has a":         message("x", "ce_specversion", "1.0", "ce_id", "a\nb", "ce_source", "/s", "ce_type", "t"),
+		"attribute datacontenttype":  message(`{"specversion":"1.0","id":"1","source":"/s","type":"t","datacontenttype":"text/plain\n"}`, json...),
 		"attribute source has a cha": message("x", "ce_specversion", "1.0", "ce_id", "1", "ce_source", "\xff", "ce_type", "t"),
 	} {
 		if _, err := Read(m, defaults); err == nil || !strings.Contains(err.Error(), want) {
@@ -157,6 +171,7 @@ func TestRead_Malformed_ErrorSaysWhy(t *testing.T) {
 func FuzzRead_AnyMessage_HeadersAreValid(f *testing.F) {
 	f.Add("{}", "content-type", "application/cloudevents+json")
 	f.Add("x", "ce_id", "\xff%")
+	f.Add(`{"specversion":"1.0","id":"1","source":"/s","type":"t","datacontenttype":"text/plain\n"}`, "content-type", "application/cloudevents+json")
 	f.Fuzz(func(t *testing.T, body, name, value string) {
 		e, err := Read(message(body, name, value), defaults)
 		if err != nil {
