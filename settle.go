@@ -25,7 +25,12 @@ func (g *Guard) settle(ctx context.Context, x *Execution, s store.Settlement) er
 	}
 	ctx, cancel := g.settleContext(ctx)
 	defer cancel()
-	return g.settleUntil(ctx, x.lease, s)
+	g.heartbeat.setSettling(x.renewal, true)
+	err := g.settleUntil(ctx, x.lease, s)
+	if errors.Is(err, store.ErrLeaseLost) {
+		g.heartbeat.setSettling(x.renewal, false) // another process has the lease
+	}
+	return err
 }
 
 func (g *Guard) settleUntil(ctx context.Context, l store.Lease, s store.Settlement) error {
