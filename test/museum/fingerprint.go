@@ -18,6 +18,16 @@ var fingerprints = []Mutant{
 		Dir: core, Func: "(*Guard).settlementOf", Package: core, Run: "TestNoEffect_HandlerAskedForStep_KeyStaysBound",
 		Old: "&& !x.stepped.Load() {", New: "{",
 	},
+	{
+		Name: "a claim that is given back binds its key", Rule: "rule 12",
+		Dir: core, Func: "(*Guard).undoClaim", Package: core, Run: "TestClaim_GivenBack_FreesKeyForOtherPayload",
+		Old: "s.Keep = 0", New: "",
+	},
+	{
+		Name: "a claim that is given back frees its key after a doubtful one", Rule: "rule 12",
+		Dir: core, Func: "(*Guard).undoClaim", Package: core, Run: "TestClaim_GivenBackAfterDoubt_KeyStaysBound",
+		Old: "if beganLife(r) && ", New: "if ",
+	},
 	unchecked("Started", ""),
 	unchecked("Processing", "M6: powertools-typescript#2058, powertools-java#2260"),
 	unchecked("Released", ""),
