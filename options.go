@@ -104,9 +104,10 @@ type Options struct {
 	// At least 32 random bytes. Nil: tenants and keys are stored as they are.
 	HashKeys []byte
 
-	// Rerun runs the handler again for completed calls, never two at the same
-	// time, and leaves the kept outcome alone. It is for reads, whose answer must
-	// be fresh. Not with Park.
+	// Rerun runs the handler again for completed calls, never two of them at the
+	// same time, and leaves the kept outcome alone. If the outcome expires during a
+	// rerun, the next call is new and runs beside it. Rerun is for reads, whose
+	// answer must be fresh. Not with Park.
 	Rerun bool
 	// UnprotectedOnOutage runs the handler without a record if the store does
 	// not answer within StoreTimeout, or a third of Lease, each time with an EventUnprotected.
