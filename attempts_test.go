@@ -1,6 +1,7 @@
 package semel_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"testing"
@@ -35,6 +36,26 @@ func TestBackoff_Huge_IsCapped(t *testing.T) {
 	if time.Until(r.Until) > 101*365*24*time.Hour {
 		t.Errorf("the next attempt may start at %v; no pause exceeds the retention", r.Until)
 	}
+}
+
+// A backoff often grows until it is as long as the retention. The record must still be
+// there when the next attempt is due.
+func TestBackoff_AsLongAsRetention_AttemptsAndStepsAreKept(t *testing.T) {
+	st, advance := newClockedStore()
+	g := guard(t, st, &semel.Options{Retention: time.Hour, MaxAttempts: 3, Backoff: func(n int) time.Duration { return time.Hour << n }})
+	charges, attempts := 0, 0
+	for range 5 { // a client that repeats until it has an answer
+		_ = semel.Once(t.Context(), g, ann("k"), func(ctx context.Context, x *semel.Execution) error {
+			attempts++
+			return errors.Join(once(ctx, g, x, "charge", &charges, nil), errBoom)
+		})
+		advance(30 * time.Minute)
+		sweepAll(t, st)
+	}
+	if charges != 1 || attempts != 3 {
+		t.Errorf("the recorded step ran %d times, want once; the handler ran %d times, want 3", charges, attempts)
+	}
+	wantState(t, g, "k", store.Failed)
 }
 
 // Rule 13: until the backoff is over, duplicates fail with ErrInProgress.

@@ -51,6 +51,77 @@ func TestComplete_AfterTakeOver_IsLeaseLost(t *testing.T) {
 	})
 }
 
+// A renewal is on its way when the handler completes, and finds the record completed. The
+// handler is streaming its answer by then, which must not break off.
+func TestComplete_RenewalFindsRecordCompleted_HandlerGoesOn(t *testing.T) {
+	for name, settleErr := range map[string]error{"the store answers": nil, "the answer is lost": errBoom} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st := memstore.New(nil)
+				sent, arrives, answered := make(chan struct{}), make(chan struct{}), make(chan struct{})
+				h := &hooks{Store: st}
+				h.renew = func(ctx context.Context, held []store.Lease, d time.Duration) ([]error, error) {
+					close(sent)
+					<-arrives
+					defer close(answered)
+					return st.Renew(context.WithoutCancel(ctx), held, d)
+				}
+				h.settle = func(ctx context.Context, l store.Lease, s store.Settlement) error {
+					err := st.Settle(ctx, l, s)
+					if settleErr == nil {
+						close(arrives)
+						<-answered
+						return err
+					}
+					return settleErr
+				}
+				g := guard(t, h, &semel.Options{SettleTimeout: time.Second})
+				_, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+					<-sent
+					err := driver.Complete(ctx, x, store.Outcome{Code: 200, Gone: true})
+					if settleErr != nil {
+						wantErr(t, err, semel.ErrOutcomeNotStored)
+						close(arrives)
+						h.settle = nil // the Guard tries once more when the handler returns
+					} else if err != nil {
+						t.Error(err)
+					}
+					<-answered
+					synctest.Wait()
+					if ctx.Err() != nil {
+						t.Errorf("the context of the handler ended: %v", context.Cause(ctx))
+					}
+					return store.Outcome{Code: 200, Gone: true}, nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				wantState(t, g, "k", store.Completed)
+			})
+		})
+	}
+}
+
+// Complete tells the handler that it has lost the lease. If the handler goes on, the next
+// renewal ends its context before the deadline of its own clock.
+func TestComplete_RenewalFindsTakeOver_HandlerIsCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, advance := newClockedStore()
+		g := guard(t, st, nil)
+		_, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+			advance(time.Minute)
+			if _, err := guard(t, st, nil).Run(t.Context(), ann("k"), answer("second")); err != nil {
+				t.Error(err)
+			}
+			wantErr(t, driver.Complete(ctx, x, store.Outcome{}), semel.ErrLeaseLost)
+			time.Sleep(12 * time.Second) // a third of the lease, and two checks
+			wantErr(t, context.Cause(ctx), semel.ErrLeaseLost)
+			return store.Outcome{}, nil
+		})
+		wantErr(t, err, semel.ErrLeaseLost)
+	})
+}
+
 func TestComplete_ThenPanic_KeepsOutcome(t *testing.T) {
 	g := guard(t, memstore.New(nil), &semel.Options{OnDoubt: semel.Park})
 	func() {

@@ -47,6 +47,7 @@ type renewal struct {
 	sent       instant                 // when the claim, or the last renewal, was sent
 	end        instant                 // no renewal goes beyond it; 0: no end is known
 	lost       bool
+	settling   bool  // a settlement was sent: if it was carried out, a renewal finds the lease lost
 	unanswered uint8 // renewals in a row without any answer, not even an error
 }
 
@@ -90,6 +91,14 @@ func (h *heartbeat) remove(r *renewal) {
 	if h.isEmpty() && h.stopRenewing != nil {
 		h.stopRenewing() // no handler needs its answer any more
 	}
+}
+
+// setSettling says whether a settlement of the lease was sent, so that renewals may find
+// the lease lost because of it.
+func (h *heartbeat) setSettling(r *renewal, settling bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r.settling = settling
 }
 
 // isEmpty reports whether no lease is held. The caller holds mu.
@@ -229,7 +238,7 @@ func (h *heartbeat) renewBatch(ctx context.Context, batch []*renewal, sent insta
 		switch {
 		case errs[i] == nil && !r.lost:
 			r.sent = max(r.sent, sent) // a later renewal may have been answered first
-		case errors.Is(errs[i], store.ErrLeaseLost) && !r.lost:
+		case errors.Is(errs[i], store.ErrLeaseLost) && !r.lost && !r.settling:
 			h.lose(r)
 		}
 	}

@@ -58,8 +58,9 @@ type Options struct {
 	// MaxAttempts is how often a handler may start for one key. After that the
 	// key fails for good (Retry) or stays parked (Park). Zero: no limit.
 	MaxAttempts int
-	// Backoff is the pause after failed attempt n (1, 2, …). Until it is over,
-	// calls with the key fail with ErrInProgress. Nil: no pause.
+	// Backoff is the pause after failed attempt n (1, 2, …), at most Retention. Until
+	// it is over, calls with the key fail with ErrInProgress. The next attempt may come
+	// up to a Retention later; after that the attempts are forgotten. Nil: no pause.
 	Backoff func(n int) time.Duration
 	// MaxWaiters is how many calls of this Guard may wait for one key at the same
 	// time: 1024 by default. One more fails with ErrInProgress.
@@ -103,9 +104,10 @@ type Options struct {
 	// At least 32 random bytes. Nil: tenants and keys are stored as they are.
 	HashKeys []byte
 
-	// Rerun runs the handler again for completed calls, never two at the same
-	// time, and leaves the kept outcome alone. It is for reads, whose answer must
-	// be fresh. Not with Park.
+	// Rerun runs the handler again for completed calls, never two of them at the
+	// same time, and leaves the kept outcome alone. If the outcome expires during a
+	// rerun, the next call is new and runs beside it. Rerun is for reads, whose
+	// answer must be fresh. Not with Park.
 	Rerun bool
 	// UnprotectedOnOutage runs the handler without a record if the store does
 	// not answer within StoreTimeout, or a third of Lease, each time with an EventUnprotected.

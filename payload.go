@@ -55,15 +55,15 @@ func Bytes(parts ...[]byte) Payload {
 // streamed body. Both alg, which names the algorithm, and sum have 1 to 64 bytes.
 // Records keep alg, and with Options.Secrets "/digest/hmac-sha256" after it; if the
 // algorithms of two calls differ, the second fails with ErrUnverifiable. alg must not
-// end in "/sha256" or "/hmac-sha256", because Semel's own names do. Without
-// Options.Secrets the record keeps sum as it is, so sum must reveal nothing of the
-// payload.
+// end in "/sha256" or "/hmac-sha256", because Semel's own names do, nor be
+// store.AnyPayload. Without Options.Secrets the record keeps sum as it is, so sum must
+// reveal nothing of the payload.
 func Digest(alg string, sum []byte) Payload {
 	p := Payload{kind: kindDigest, label: alg, whole: sum}
 	switch {
 	case alg == "" || len(alg) > maxDigest:
 		p.err = fmt.Errorf("digest: its alg has %d bytes; 1 to %d are needed", len(alg), maxDigest)
-	case strings.HasSuffix(alg, "/sha256") || strings.HasSuffix(alg, "/hmac-sha256"):
+	case strings.HasSuffix(alg, "/sha256") || strings.HasSuffix(alg, "/hmac-sha256") || alg == store.AnyPayload:
 		p.err = fmt.Errorf("digest: the alg %q is one of Semel's own; choose another name", alg)
 	case len(sum) == 0 || len(sum) > maxDigest:
 		p.err = fmt.Errorf("digest: its sum has %d bytes; 1 to %d are needed", len(sum), maxDigest)

@@ -150,6 +150,7 @@ func TestDigest_AlgAndSum_AreCompared(t *testing.T) {
 	for name, p := range map[string]semel.Payload{
 		"no alg": d("", sum[:]), "long alg": d(strings.Repeat("a", 65), sum[:]), "no sum": d("a", nil), "long sum": d("a", make([]byte, 65)),
 		"our alg": d("bytes/sha256", sum[:]), "our keyed alg": d("rfc8785/hmac-sha256", sum[:]),
+		"alg of imported keys, whose payloads are all the same": d(store.AnyPayload, sum[:]),
 	} {
 		if _, err := g.Run(t.Context(), paying("k", p), never(t)); !errors.Is(err, semel.ErrInvalid) || !strings.Contains(err.Error(), "digest") {
 			t.Errorf("%s: got error %v, want ErrInvalid that names the digest", name, err)

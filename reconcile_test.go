@@ -85,6 +85,24 @@ func TestReconcile_ManyCalls_AskOnce(t *testing.T) {
 	})
 }
 
+// No attempt has failed while the calls waited, so one of them may run.
+func TestReconcile_DidNotHappen_OneOfWaitingCallsRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := memstore.New(nil)
+		g := parking(t, st, func(context.Context, *semel.Execution) (semel.Verdict, error) {
+			time.Sleep(time.Second)
+			return semel.DidNotHappen(), nil
+		})
+		_, _ = g.Run(t.Context(), ann("k"), fail(errBoom))
+		go func() { _, _ = g.Reconcile(t.Context(), pay, 1) }()
+		synctest.Wait()
+		ran, replayed, errs := runMany(t.Context(), g, 20, waiting("k", time.Minute), slowly)
+		if ran != 1 || replayed != 19 {
+			t.Errorf("%d ran, %d got a replay, errors %v", ran, replayed, errs)
+		}
+	})
+}
+
 // A reconciler that panics has not said that the effect did not happen.
 func TestReconcile_Panics_CallStaysParked(t *testing.T) {
 	st := memstore.New(nil)

@@ -12,7 +12,7 @@ import (
 )
 
 // Rule 8: a rerun does not change the kept outcome, and two reruns never run at the
-// samePayload time.
+// same time.
 func TestRerun_CompletedCall_RunsAgainOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memstore.New(nil)
@@ -38,6 +38,27 @@ func TestRerun_CompletedCall_RunsAgainOneAtATime(t *testing.T) {
 		res, err := guard(t, st, nil).Run(t.Context(), ann("k"), never(t))
 		wantBody(t, res, err, "first", true)
 	})
+}
+
+// The rerun has the lease of a second key, so that a new life of the first one does not
+// wait for it.
+func TestRerun_OutcomeExpiresDuringRerun_NextCallRunsBesideIt(t *testing.T) {
+	st, advance := newClockedStore()
+	g := guard(t, st, &semel.Options{Rerun: true, Retention: time.Hour})
+	_, err := g.Run(t.Context(), ann("k"), answer("first"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
+		advance(time.Hour)
+		res, err := g.Run(ctx, ann("k"), answer("second life"))
+		wantBody(t, res, err, "second life", false)
+		return store.Outcome{Body: []byte("fresh")}, nil
+	})
+	wantBody(t, res, err, "fresh", false)
+	if kept := wantState(t, g, "k", store.Completed); string(kept.Outcome.Body) != "second life" {
+		t.Errorf("the kept outcome is %q", kept.Outcome.Body)
+	}
 }
 
 func TestRerun_RedeemedCall_Runs(t *testing.T) {

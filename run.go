@@ -39,7 +39,8 @@ func (g *Guard) Run(ctx context.Context, call Call, fn Handler) (Result, error) 
 }
 
 // rerun executes a completed call again under the lease of a second key, so that
-// the kept outcome stays and two reruns never run at the same time.
+// the kept outcome stays and two reruns never run at the same time. If the kept outcome
+// expires meanwhile, the next call of the first key runs beside the rerun.
 func (g *Guard) rerun(ctx context.Context, call Call, fn Handler) (Result, error) {
 	// The payload and the token were compared with the call's own record.
 	call.Operation += lapsed.RerunSuffix
@@ -160,6 +161,7 @@ func (g *Guard) settlementOf(x *Execution, o store.Outcome, err error) (store.Se
 	}
 	if g.options.Backoff != nil {
 		s.Wait = min(max(0, g.options.Backoff(x.attempt)), g.options.Retention)
+		s.Keep += s.Wait // attempts and steps must not be forgotten before the next attempt
 	}
 	return s, EventReleased, err
 }

@@ -25,7 +25,12 @@ func (g *Guard) settle(ctx context.Context, x *Execution, s store.Settlement) er
 	}
 	ctx, cancel := g.settleContext(ctx)
 	defer cancel()
-	return g.settleUntil(ctx, x.lease, s)
+	g.heartbeat.setSettling(x.renewal, true)
+	err := g.settleUntil(ctx, x.lease, s)
+	if errors.Is(err, store.ErrLeaseLost) {
+		g.heartbeat.setSettling(x.renewal, false) // another process has the lease
+	}
+	return err
 }
 
 func (g *Guard) settleUntil(ctx context.Context, l store.Lease, s store.Settlement) error {
@@ -104,11 +109,15 @@ func (g *Guard) sendAgain(ctx context.Context, seen *store.Seen, p store.Proposa
 }
 
 // undoClaim returns a claimed record to a state. If a handler was to start, it
-// gives the attempt back, too.
+// gives the attempt back, too. If the claim began a life of the key, nothing has happened
+// in it, so the record expires, and the key is free for another payload.
 func (g *Guard) undoClaim(ctx context.Context, r *store.Record, state store.State) {
 	s := store.Settlement{State: state, Attempt: r.Attempt, Error: r.LastError, Keep: lapsed.Keep(r.Key, g.options.Retention)}
 	if state == store.Released {
 		s.Attempt, s.Error = max(0, r.Attempt-1), "the caller left before the handler started"
+		if beganLife(r) && (r.Fingerprint.Sum != "" || lapsed.IsSaga(r.Key)) {
+			s.Keep = 0
+		}
 	}
 	err := g.settleUntil(ctx, r.Lease(), s)
 	kind := EventReleased

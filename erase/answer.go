@@ -38,7 +38,8 @@ func (e *eraser) erase(ctx context.Context, f *store.Found) error {
 }
 
 // eraseAnswer replaces a record by one that says only that the call is done, or that it
-// has failed. It begins a new life of the key, so that the steps go, too.
+// has failed. If there are steps, it begins a new life of the key, so that they go, too;
+// tokens are of the old life.
 func (e *eraser) eraseAnswer(ctx context.Context, f *store.Found) error {
 	r := &f.Record
 	outcome, err := withoutAnswer(r)
@@ -48,9 +49,13 @@ func (e *eraser) eraseAnswer(ctx context.Context, f *store.Found) error {
 	if e.options.CountOnly {
 		return nil
 	}
+	hasSteps, err := e.hasSteps(ctx, r)
+	if err != nil {
+		return err
+	}
 	p := store.Proposal{
 		Key: r.Key, State: r.State, Policy: r.Policy, Owner: lapsed.NewOwner(), Holder: erasedHolder, Fingerprint: r.Fingerprint,
-		Attempt: r.Attempt, Keep: r.Expires.Sub(f.Now), Outcome: outcome, Restart: true,
+		Attempt: r.Attempt, Keep: r.Expires.Sub(f.Now), Outcome: outcome, Restart: hasSteps,
 	}
 	var after store.Found
 	err = e.ask(ctx, func(ctx context.Context) (err error) {

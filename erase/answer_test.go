@@ -53,6 +53,36 @@ func TestRun_AnswersOnly_DuplicatesDoNotRunAndGetNoAnswer(t *testing.T) {
 	}
 }
 
+// A message with a token is redelivered after the answer of its call was erased.
+func TestRun_AnswersOnly_TokenDeliveredAgain_IsNotKept(t *testing.T) {
+	st := memstore.New(nil)
+	g := guard(t, st, nil)
+	ticket, err := g.Reserve(t.Context(), call("ann", "k"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	redeemed, err := g.Redeem(ticket.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if runs, err := run(t, g, redeemed, nil); runs != 1 || err != nil {
+		t.Fatalf("ran %d times, error %v", runs, err)
+	}
+	if r := mustRun(t, st, erase.Scope{Tenant: "ann"}, &erase.Options{AnswersOnly: true}); r.Erased != 1 {
+		t.Errorf("erased %+v", r)
+	}
+	if runs, err := run(t, g, redeemed, nil); runs != 0 || !errors.Is(err, semel.ErrNotKept) {
+		t.Errorf("the token delivered again: ran %d times, error %v; want ErrNotKept", runs, err)
+	}
+	f, err := st.Get(t.Context(), store.Key{Operation: "pay", Tenant: "ann", Value: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept := fmt.Sprintf("%+v %s", f.Record, f.Record.Outcome.Body); strings.Contains(kept, canary) || len(f.Record.FormerOwners) > 0 {
+		t.Errorf("the record is %s", kept)
+	}
+}
+
 // oneKey is a key whose ID is "a".
 type oneKey struct{}
 

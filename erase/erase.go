@@ -41,7 +41,8 @@ type Options struct {
 	CountOnly bool
 	// AnswersOnly keeps the records, so that a duplicate does not run again, and erases
 	// the rest: the result, the steps, the text of the last error, the holder and the
-	// former owners. Duplicates get semel.ErrNotKept, or a failure without a message.
+	// former owners. Duplicates get semel.ErrNotKept, or a failure without a message; for
+	// a token of a call that had steps it is semel.ErrExpired.
 	// Operation, tenant, key and the hash of the payload stay until the record expires.
 	// If results are encrypted, the store must be encrypted.Cipher's.
 	AnswersOnly bool
@@ -243,9 +244,21 @@ func (e *eraser) judge(ctx context.Context, f *store.Found) (Result, error) {
 	case e.options.AnswersOnly:
 		return Unfinished, errAttempt
 	}
+	hasSteps, err := e.hasSteps(ctx, r)
+	switch {
+	case err != nil:
+		return Failed, err
+	case hasSteps:
+		return Unfinished, errUnfinished
+	}
+	return Erased, nil
+}
+
+// hasSteps reports whether the record has steps. Unreadable steps are steps.
+func (e *eraser) hasSteps(ctx context.Context, r *store.Record) (bool, error) {
 	journal, ok := store.As[store.Journal](e.store)
 	if !ok {
-		return Erased, nil
+		return false, nil
 	}
 	var steps []store.Step
 	err := e.ask(ctx, func(ctx context.Context) (err error) {
@@ -254,13 +267,11 @@ func (e *eraser) judge(ctx context.Context, f *store.Found) (Result, error) {
 	})
 	switch {
 	case errors.Is(err, store.ErrLeaseLost):
-		return Failed, store.ErrChanged
-	case err != nil && !errors.Is(err, store.ErrCorrupt): // unreadable steps are steps
-		return Failed, err
-	case err != nil || len(steps) > 0:
-		return Unfinished, errUnfinished
+		return false, store.ErrChanged
+	case errors.Is(err, store.ErrCorrupt):
+		return true, nil
 	}
-	return Erased, nil
+	return len(steps) > 0, err
 }
 
 func (e *eraser) get(ctx context.Context, k store.Key) (f store.Found, err error) {

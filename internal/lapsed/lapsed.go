@@ -17,6 +17,9 @@ import (
 // ReconcilerSuffix ends the Holder of a claim that a reconciler has.
 const ReconcilerSuffix = " reconciling"
 
+// IsReconcilers reports whether the claim of r is, or was, a reconciler's.
+func IsReconcilers(r *store.Record) bool { return strings.HasSuffix(r.Holder, ReconcilerSuffix) }
+
 // reconcilerText comes before the error of the last reconciler.
 const reconcilerText = "; the reconciler: "
 
@@ -84,7 +87,7 @@ func Text(r *store.Record) string {
 	if IsSaga(r.Key) && strings.HasPrefix(r.Holder, SagaOperator) {
 		return r.LastError // why the saga is stuck
 	}
-	if strings.HasSuffix(r.Holder, ReconcilerSuffix) {
+	if IsReconcilers(r) {
 		return Undecided(r, r.Holder+" died, froze or lost its connection")
 	}
 	return fmt.Sprintf("the lease of attempt %d expired: %s died, froze or lost its connection", r.Attempt, r.Holder)

@@ -100,7 +100,11 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 		if errors.Is(refused, ErrWriteRefused) || errors.Is(refused, store.ErrTooLarge) || isValidation(refused) {
 			return semel.Result{}, refused // fn's writes are the cause, and not the store
 		}
-		return semel.Result{}, &semel.Error{Reason: semel.ErrUnavailable, Operation: call.Operation, Cause: refused}
+		reason := semel.ErrUnavailable
+		if ctx.Err() != nil {
+			reason = semel.ErrCanceled
+		}
+		return semel.Result{}, &semel.Error{Reason: reason, Operation: call.Operation, Cause: refused}
 	}
 }
 

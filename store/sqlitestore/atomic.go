@@ -78,7 +78,11 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 		if inDoubt(code(cerr)) {
 			cause = fmt.Errorf("%w: %w", semel.ErrInDoubt, cause)
 		}
-		return semel.Result{}, &semel.Error{Reason: semel.ErrUnavailable, Operation: call.Operation, Cause: cause}
+		reason := semel.ErrUnavailable
+		if ctx.Err() != nil {
+			reason = semel.ErrCanceled
+		}
+		return semel.Result{}, &semel.Error{Reason: reason, Operation: call.Operation, Cause: cause}
 	}
 	return res, err
 }

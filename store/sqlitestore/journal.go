@@ -134,12 +134,16 @@ func (t *ownTx) Steps(ctx context.Context, l store.Lease) ([]store.Step, error) 
 }
 
 // SetTimer implements store.Timers.
-func (s *Store) SetTimer(ctx context.Context, k store.Key, seen, next store.Owner, wait time.Duration) (set bool, err error) {
-	err = s.do(ctx, func(w *work) (err error) {
+func (s *Store) SetTimer(ctx context.Context, k store.Key, seen, next store.Owner, wait time.Duration) (bool, error) {
+	var set bool // no named result, because the function may still run after an error
+	err := s.do(ctx, func(w *work) (err error) {
 		set, err = w.setTimer(background, &k, &seen, &next, wait)
 		return err
 	})
-	return set && err == nil, err
+	if err != nil {
+		return false, err
+	}
+	return set, nil
 }
 
 func (k *work) setTimer(ctx context.Context, key *store.Key, seen, next *store.Owner, wait time.Duration) (bool, error) {

@@ -3,6 +3,7 @@ package sqlitestore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -77,4 +78,18 @@ func TestInDoubt_OnlyDiskErrors(t *testing.T) {
 			t.Errorf("code %d: in doubt %v", code, !want)
 		}
 	}
+}
+
+func TestAtomic_ContextEndsBeforeCommit_IsErrCanceled(t *testing.T) {
+	t.Parallel()
+	p := openShop(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	a, err := NewAtomic(p.s, &semel.Options{Observe: func(context.Context, semel.Event) { cancel() }}) // the handler has ended
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = Do(ctx, a, call("k"), pay("k", nil)); !errors.Is(err, semel.ErrCanceled) {
+		t.Errorf("got %v, want ErrCanceled", err)
+	}
+	p.want(t)
 }

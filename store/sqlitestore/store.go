@@ -46,21 +46,42 @@ var _ interface {
 } = (*Store)(nil)
 
 // Claim implements store.Store. Duplicates do not wait for a handler's transaction, and
-// do not fail because another process holds the write lock: their record is read
-// without it.
+// do not fail because another process holds the write lock: after a second, or half of
+// the time that ctx has, their record is read without it.
 func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
 	if s.gate.handlerInside() {
 		if f, err := s.look(ctx, &p); !errors.Is(err, store.ErrNotFound) {
 			return f, err
 		}
 	}
-	f, err := s.write(ctx, func(k *work) (store.Found, error) { return k.claim(background, &p) })
-	if errors.Is(err, ErrBusy) {
-		if found, lookErr := s.look(ctx, &p); lookErr == nil {
-			return found, nil
-		}
+	soon, cancel := context.WithTimeout(ctx, lookAfter(ctx))
+	defer cancel()
+	claim := func(k *work) (store.Found, error) { return k.claim(background, &p) }
+	f, err := s.write(soon, claim)
+	late := soon.Err() != nil
+	if err == nil || !late && !errors.Is(err, ErrBusy) {
+		return f, err
+	}
+	if found, lookErr := s.look(ctx, &p); lookErr == nil {
+		return found, nil
+	}
+	if late {
+		return s.write(ctx, claim) // the key is new, and waits for the lock
 	}
 	return f, err
+}
+
+// maxLookAfter is the longest time that a duplicate waits for a transaction of another
+// process.
+const maxLookAfter = time.Second
+
+// lookAfter is how long a claim waits for the write lock before it looks for a record.
+// It leaves half of the time that ctx has to a new key.
+func lookAfter(ctx context.Context) time.Duration {
+	if end, ok := ctx.Deadline(); ok {
+		return min(maxLookAfter, time.Until(end)/2)
+	}
+	return maxLookAfter
 }
 
 // look returns the record of p's key, or store.ErrNotFound.

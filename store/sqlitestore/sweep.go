@@ -53,6 +53,7 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.
 			return err
 		})
 		if err != nil {
+			s.unerased.Store(true) // some may have been deleted
 			return store.SweepResult{}, err
 		}
 		res.Deleted += deleted
@@ -193,11 +194,9 @@ func (s *Store) Erase(ctx context.Context, seen store.Seen) error {
 	if err := store.CheckErase(seen); err != nil {
 		return err
 	}
-	if err := s.do(ctx, func(k *work) error { return k.erase(background, &seen) }); err != nil {
-		return err
-	}
-	s.unerased.Store(true)
-	return nil
+	err := s.do(ctx, func(k *work) error { return k.erase(background, &seen) })
+	s.unerased.Store(true) // after an error, too, because the record may have been deleted
+	return err
 }
 
 // Scrub implements store.Scrubber. It rewrites the file (VACUUM) and empties the log, so

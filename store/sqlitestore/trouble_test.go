@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"modernc.org/sqlite"
-
 	"github.com/semel-go/semel/store"
 )
 
@@ -22,77 +20,6 @@ func replays(t *testing.T, s *Store, value, body string) {
 	f, err := s.Claim(context.Background(), proposal(value))
 	if err != nil || f.Won || string(f.Record.Outcome.Body) != body {
 		t.Errorf("a duplicate got body %q, won %v, error %v; want %q", f.Record.Outcome.Body, f.Won, err, body)
-	}
-}
-
-// holdLock takes the write lock as another process would. The lock is given
-// back by calling what is returned.
-func holdLock(t *testing.T, s *Store) (release func()) {
-	t.Helper()
-	tx, err := application(t, s, immediate).Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func() { _ = tx.Rollback() }
-}
-
-func TestLockedFile_ChangesAreErrBusy_ReplaysSucceed(t *testing.T) {
-	t.Parallel()
-	s := openNew(t, &Options{BusyTimeout: 30 * time.Millisecond})
-	complete(t, s, "done", "result")
-	held := claim(t, s, "held")
-	release := holdLock(t, s)
-	ctx := context.Background()
-	_, claimErr := s.Claim(ctx, proposal("new"))
-	_, swapErr := s.Swap(ctx, held.Seen(), proposal("held"))
-	_, renewErr := s.Renew(ctx, []store.Lease{held.Lease()}, time.Minute)
-	for what, err := range map[string]error{
-		"Claim": claimErr, "Swap": swapErr, "Renew": renewErr, "Settle": s.Settle(ctx, held.Lease(), completion("x")),
-	} {
-		if _, raw := errors.AsType[*sqlite.Error](err); !errors.Is(err, ErrBusy) || !raw {
-			t.Errorf("%s beside another's lock: %v, want ErrBusy around SQLite's error", what, err)
-		}
-	}
-	replays(t, s, "done", "result")
-	if r := get(t, s, "held"); r.State != store.Processing {
-		t.Errorf("the held record is %v", r.State)
-	}
-	release()
-	claim(t, s, "new")
-	if err := s.Settle(ctx, held.Lease(), completion("x")); err != nil {
-		t.Errorf("after the lock was given back: %v", err)
-	}
-}
-
-func TestLockedFile_ContextEnds_WaitEnds(t *testing.T) {
-	t.Parallel()
-	s := openNew(t, &Options{BusyTimeout: time.Hour})
-	claim(t, s, "connects")
-	defer holdLock(t, s)()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
-	defer cancel()
-	if _, err := s.Claim(ctx, proposal("new")); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v, want DeadlineExceeded", err)
-	}
-}
-
-func TestLockedFile_LockReleasedInTime_ChangeSucceeds(t *testing.T) {
-	t.Parallel()
-	s := openNew(t, &Options{BusyTimeout: time.Hour})
-	release := holdLock(t, s)
-	got := make(chan error)
-	go func() {
-		_, err := s.Claim(context.Background(), proposal("new"))
-		got <- err
-	}()
-	select {
-	case err := <-got:
-		t.Fatalf("claimed beside another's lock: %v", err)
-	case <-time.After(20 * time.Millisecond):
-	}
-	release()
-	if err := <-got; err != nil {
-		t.Error(err)
 	}
 }
 

@@ -79,6 +79,11 @@ var attempts = []Mutant{
 		Old: "g.options.Backoff != nil", New: "g.options.Backoff == nil",
 	},
 	{
+		Name: "a record expires when its next attempt is due", Rule: "rule 13",
+		Dir: core, Func: "(*Guard).settlementOf", Package: core, Run: "TestBackoff_AsLongAsRetention_AttemptsAndStepsAreKept",
+		Old: "s.Keep += s.Wait", New: "",
+	},
+	{
 		Name: "attempts have no limit", Rule: "rule 13",
 		Dir: seam, Func: "ifAttemptLeft", Package: core, Run: "TestMaxAttempts_ErrorsAndCrashes_Count",
 		Old: "if c.MaxAttempts > 0 && r.Attempt >= c.MaxAttempts {", New: "if false {",

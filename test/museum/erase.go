@@ -107,7 +107,7 @@ var erasures = []Mutant{
 	},
 	{
 		Name: "erase: the steps of an unfinished call are erased", Rule: "steps",
-		Dir: eraseDir, Func: "(*eraser).judge", Package: eraseDir, Run: "TestRun_StepsOfUnfinishedCall_AreKept",
+		Dir: eraseDir, Func: "(*eraser).hasSteps", Package: eraseDir, Run: "TestRun_StepsOfUnfinishedCall_AreKept",
 		Old: "len(steps) > 0", New: "len(steps) < 0",
 	},
 	{
@@ -123,7 +123,12 @@ var erasures = []Mutant{
 	{
 		Name: "erase: the steps of an erased answer stay", Rule: "erase",
 		Dir: eraseDir, Func: "(*eraser).eraseAnswer", Package: eraseDir, Run: "TestRun_AnswersOnly_DuplicatesDoNotRunAndGetNoAnswer",
-		Old: "Restart: true", New: "Restart: false",
+		Old: "Restart: hasSteps", New: "Restart: hasSteps && false",
+	},
+	{
+		Name: "erase: an erased answer ends the tokens of its call", Rule: "erase",
+		Dir: eraseDir, Func: "(*eraser).eraseAnswer", Package: eraseDir, Run: "TestRun_AnswersOnly_TokenDeliveredAgain_IsNotKept",
+		Old: "Restart: hasSteps", New: "Restart: hasSteps || true",
 	},
 	{
 		Name: "erase: the timer of a saga that goes on is dropped", Rule: "saga 7",

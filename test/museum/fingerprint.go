@@ -18,12 +18,27 @@ var fingerprints = []Mutant{
 		Dir: core, Func: "(*Guard).settlementOf", Package: core, Run: "TestNoEffect_HandlerAskedForStep_KeyStaysBound",
 		Old: "&& !x.stepped.Load() {", New: "{",
 	},
+	{
+		Name: "a claim that is given back binds its key", Rule: "rule 12",
+		Dir: core, Func: "(*Guard).undoClaim", Package: core, Run: "TestClaim_GivenBack_FreesKeyForOtherPayload",
+		Old: "s.Keep = 0", New: "",
+	},
+	{
+		Name: "a claim that is given back frees its key after a doubtful one", Rule: "rule 12",
+		Dir: core, Func: "(*Guard).undoClaim", Package: core, Run: "TestClaim_GivenBackAfterDoubt_KeyStaysBound",
+		Old: "if beganLife(r) && ", New: "if ",
+	},
 	unchecked("Started", ""),
 	unchecked("Processing", "M6: powertools-typescript#2058, powertools-java#2260"),
 	unchecked("Released", ""),
 	unchecked("Completed", "M6: powertools-typescript#2058"),
 	unchecked("Failed", ""),
 	unchecked("Unknown", ""),
+	{
+		Name: "a digest may have the name under which each payload matches", Rule: "rule 12",
+		Dir: core, Func: "Digest", Package: core, Run: "TestDigest_AlgAndSum_AreCompared",
+		Old: "|| alg == store.AnyPayload", New: "",
+	},
 	{
 		Name: "strings that are not UTF-8 are equal payloads", Rule: "rule 12",
 		Dir: core, Func: "JSON", Package: core, Run: "TestJSON_StringsNotUTF8_StayApart",

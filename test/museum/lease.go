@@ -67,7 +67,17 @@ var leases = []Mutant{
 	{
 		Name: "a handler goes on after the store has reported its lease lost", Rule: "rule 6",
 		Dir: core, Func: "(*heartbeat).renewBatch", Package: core, Run: "TestLease_StoreReportsLost_HandlerIsCancelled",
-		Old: "case errors.Is(errs[i], store.ErrLeaseLost) && !r.lost:", New: "case errors.Is(errs[i], store.ErrLeaseLost) && r.lost:",
+		Old: "case errors.Is(errs[i], store.ErrLeaseLost) && !r.lost && !r.settling:", New: "case errors.Is(errs[i], store.ErrLeaseLost) && r.lost:",
+	},
+	{
+		Name: "a completed call is cancelled by the answer to its renewal", Rule: "rule 6",
+		Dir: core, Func: "(*heartbeat).renewBatch", Package: core, Run: "TestComplete_RenewalFindsRecordCompleted_HandlerGoesOn",
+		Old: "&& !r.settling:", New: ":",
+	},
+	{
+		Name: "a handler goes on after its settlement found the lease lost", Rule: "rule 6",
+		Dir: core, Func: "(*Guard).settle", Package: core, Run: "TestComplete_RenewalFindsTakeOver_HandlerIsCancelled",
+		Old: "g.heartbeat.setSettling(x.renewal, false)", New: "",
 	},
 	{
 		Name: "a renewal that hangs delays the deadlines", Rule: "rule 6",

@@ -105,8 +105,8 @@ var coreSettlements = []Mutant{
 	{
 		Name: "a settlement has another key than the claim", Rule: "rule 4", Parent: "M8: CAMEL-24091, midaz#1799",
 		Dir: core, Func: "(*Guard).settle", Package: core, Run: "TestRun_Duplicate_GetsSameBytes",
-		Old: "return g.settleUntil(ctx, x.lease, s)",
-		New: "l := x.lease; l.Key = store.Key{Operation: l.Key.Operation, Value: l.Key.Value}; return g.settleUntil(ctx, l, s)",
+		Old: "err := g.settleUntil(ctx, x.lease, s)",
+		New: "l := x.lease; l.Key = store.Key{Operation: l.Key.Operation, Value: l.Key.Value}; err := g.settleUntil(ctx, l, s)",
 	},
 	{
 		Name: "a doubtful call counts as failed", Rule: "rule 9",

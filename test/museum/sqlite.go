@@ -176,6 +176,16 @@ var sqlites = []Mutant{
 	{
 		Name: "SQLite: another process's lock fails a duplicate", Rule: "rule 9",
 		Dir: lite, Func: "(*Store).Claim", Package: lite, Run: "TestLockedFile_ChangesAreErrBusy_ReplaysSucceed",
-		Old: "if errors.Is(err, ErrBusy) {", New: "if errors.Is(err, ErrClosed) {",
+		Old: "!late && !errors.Is(err, ErrBusy)", New: "!late",
+	},
+	{
+		Name: "SQLite: a duplicate waits for a lock until its time is over", Rule: "rule 9",
+		Dir: lite, Func: "(*Store).Claim", Package: lite, Run: "TestLockedFile_StoreTimeoutBeforeBusyTimeout_DuplicateIsReplayed",
+		Old: "context.WithTimeout(ctx, lookAfter(ctx))", New: "context.WithCancel(ctx)",
+	},
+	{
+		Name: "SQLite: a new key does not wait for a lock after the look", Rule: "rule 9",
+		Dir: lite, Func: "(*Store).Claim", Package: lite, Run: "TestLockedFile_ReleasedAfterLook_NewKeyIsClaimed",
+		Old: "if late {", New: "if false {",
 	},
 }

@@ -43,6 +43,11 @@ var waits = []Mutant{
 		Old: "notifierFailed, d, last = nil, firstPoll*2/3, lastPoll", New: "notifierFailed = nil",
 	},
 	{
+		Name: "a call that waits for a reconciler gets the failure of an earlier attempt", Rule: "rule 14",
+		Dir: core, Func: "(*pendingCall).waitForEnd", Package: core, Run: "TestReconcile_DidNotHappen_OneOfWaitingCallsRuns",
+		Old: "&& !lapsed.IsReconcilers(r)", New: "&& lapsed.LastText(r) != \"\"",
+	},
+	{
 		Name: "MaxWaiters is ignored", Rule: "rule 14",
 		Dir: core, Func: "(*waiters).join", Package: core, Run: "TestWait_OverMaxWaiters_IsInProgress",
 		Old: "if group.size >= limit {", New: "if false {",
