@@ -96,8 +96,14 @@ func (s *Store) packSettled(ctx context.Context, r *store.Record) ([]byte, error
 }
 
 // fetchOutcome replaces the tombstone of an outcome that is an object by the outcome. The
-// tombstone stays if the object is missing or damaged, or if there are no Objects.
-func (s *Store) fetchOutcome(ctx context.Context, it item, r *store.Record) error {
+// tombstone stays if the object is missing or damaged, or if there are no Objects. With an
+// error the record has no outcome: the tombstone is not the answer.
+func (s *Store) fetchOutcome(ctx context.Context, it item, r *store.Record) (err error) {
+	defer func() {
+		if err != nil {
+			r.Outcome = store.Outcome{}
+		}
+	}()
 	sum, ok, err := objectSum(it)
 	if err != nil || !ok || s.opt.Objects == nil {
 		return err

@@ -107,8 +107,8 @@ func (s *Store) existing(ctx context.Context, p *store.Proposal, refused error) 
 		return store.Found{Now: now}, err
 	}
 	r, err := s.readRecord(ctx, p.Key, it)
-	if err != nil {
-		return store.Found{}, err
+	if err != nil { // the record shows the Guard that this is no outage of the table
+		return store.Found{Record: r, Now: now}, err
 	}
 	return s.found(&r, p, now), nil
 }
@@ -283,8 +283,5 @@ func (s *Store) Get(ctx context.Context, k store.Key) (store.Found, error) {
 		return store.Found{Now: now}, s.explain("get", err)
 	}
 	r, err := s.readRecord(ctx, k, it)
-	if err != nil {
-		return store.Found{}, s.explain("get", err)
-	}
-	return store.Found{Record: r, Now: s.clock.judging(&r, now)}, nil
+	return store.Found{Record: r, Now: s.clock.judging(&r, now)}, s.explain("get", err)
 }

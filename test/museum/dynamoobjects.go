@@ -32,6 +32,16 @@ var dynamoObjects = []Mutant{
 		Old: "case errors.Is(err, fs.ErrNotExist):", New: "case errors.Is(err, fs.ErrNotExist):\nreturn store.ErrNotFound\ncase false:",
 	},
 	{
+		Name: "DynamoDB: an outage of S3 hides the record, so that a duplicate runs without one", Rule: "rule 11",
+		Dir: dynamo, Func: "(*Store).existing", Package: dynamo, Run: "TestObjects_NoAnswerToUnprotectedDuplicate_DoesNotRun",
+		Old: "return store.Found{Record: r, Now: now}, err", New: "return store.Found{}, err",
+	},
+	{
+		Name: "DynamoDB: an outage of S3 turns an answer into a tombstone", Rule: "rule 8",
+		Dir: dynamo, Func: "(*Store).fetchOutcome", Package: dynamo, Run: "TestObjects_NoAnswer_ErrorShowsRecordWithoutOutcome",
+		Old: "r.Outcome = store.Outcome{}", New: "",
+	},
+	{
 		Name: "DynamoDB: an error of S3 is taken for an answer of the table", Rule: "rule 11",
 		Dir: dynamo, Func: "objectsFailed", Package: dynamo, Run: "TestObjects_NoAnswerToReplay_ErrorThenOutcome",
 		Old: `"%w: %s %s: %v"`, New: `"%w: %s %s: %w"`,
