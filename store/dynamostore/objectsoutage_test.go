@@ -108,3 +108,25 @@ func TestObjects_NoAnswerToSettlement_TombstoneAndNoSecondRun(t *testing.T) {
 		t.Errorf("error %v, and the object had %v of an hour; want ErrTooLarge, and half of it at most", err, left)
 	}
 }
+
+// The reply to a settlement is lost, and S3 fails when it is sent again. A tombstone would be
+// refused, and the caller would be told that it has lost its lease.
+func TestObjects_NoAnswerToSettlementSentAgain_IsSettled(t *testing.T) {
+	t.Parallel()
+	s, b, _ := openObjects(t, Options{})
+	r, end := claim(t, s, "k"), completion(string(noise(50_000)))
+	if err := s.Settle(t.Context(), r.Lease(), end); err != nil {
+		t.Fatal(err)
+	}
+	b.fail(errors.New("503 Slow Down"))
+	if err := s.Settle(t.Context(), r.Lease(), end); err != nil {
+		t.Errorf("the settlement sent again: %v", err)
+	}
+	if err := s.Settle(t.Context(), r.Lease(), completion(string(noise(50_000)))); !errors.Is(err, store.ErrTooLarge) {
+		t.Errorf("another settlement: %v, want ErrTooLarge", err)
+	}
+	b.fail(nil)
+	if o := get(t, s, "k").Outcome; !o.Equal(end.Outcome) {
+		t.Errorf("the outcome has %d bytes, gone: %v; want the first one", len(o.Body), o.Gone)
+	}
+}

@@ -241,6 +241,9 @@ func (s *Store) Settle(ctx context.Context, l store.Lease, t store.Settlement) e
 func (s *Store) settle(ctx context.Context, l *store.Lease, t *store.Settlement) error {
 	r := t.Apply(store.Record{Key: l.Key, Fence: l.Fence}, s.clock.read())
 	outcome, err := s.packSettled(ctx, &r)
+	if errors.Is(err, errObjects) && s.isSettled(ctx, l, t.State, outcome) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -5,11 +5,11 @@ var dynamoObjects = []Mutant{
 	{
 		Name: "DynamoDB: an object is written after the record", Rule: "rule 8",
 		Dir: dynamo, Func: "(*Store).packOutcome", Package: dynamo, Run: "TestObjects_Settle_ObjectIsWrittenBeforeRecord",
-		Old: "if err := s.opt.Objects.Put(ctx, name, body); err != nil {",
+		Old: "if err = s.opt.Objects.Put(ctx, name, body); err != nil {",
 		New: `
 			put, late := s.opt.Objects.Put, context.WithoutCancel(ctx)
 			time.AfterFunc(50*time.Millisecond, func() { _ = put(late, name, body) })
-			if err := error(nil); err != nil {`,
+			if err = error(nil); err != nil {`,
 	},
 	{
 		Name: "DynamoDB: the checksum of an object is not compared", Rule: "rule 8",
@@ -50,6 +50,11 @@ var dynamoObjects = []Mutant{
 		Name: "DynamoDB: an outage of S3 leaves no record of an effect", Rule: "rule 10",
 		Dir: dynamo, Func: "(*Store).packSettled", Package: dynamo, Run: "TestObjects_NoAnswerToSettlement_TombstoneAndNoSecondRun",
 		Old: "if errors.Is(err, errObjects) && ctx.Err() == nil {", New: "if false {",
+	},
+	{
+		Name: "DynamoDB: a settlement that is sent again during an outage of S3 is another one", Rule: "rule 4",
+		Dir: dynamo, Func: "(*Store).settle", Package: dynamo, Run: "TestObjects_NoAnswerToSettlementSentAgain_IsSettled",
+		Old: "errors.Is(err, errObjects) && s.isSettled", New: "false && s.isSettled",
 	},
 	{
 		Name: "DynamoDB: an object that hangs leaves no time for a tombstone", Rule: "rule 10",
