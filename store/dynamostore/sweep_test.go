@@ -121,10 +121,10 @@ func TestSweep_LargePartitionOfApplication_PassEnds(t *testing.T) {
 		complete(t, s, fmt.Sprint("done ", i), "x")
 	}
 	c.advance(2 * time.Hour)
-	const steps = 20 // each of limit 1 deletes a record, or reads a page at least
+	const steps = 5 // of up to 10 pages of 50 items
 	deleted, from := 0, store.Cursor("")
 	for range steps {
-		res, err := s.Sweep(t.Context(), from, 1)
+		res, err := s.Sweep(t.Context(), from, 10)
 		if err != nil {
 			t.Fatal(err)
 		}
