@@ -10,6 +10,8 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/memstore"
+	"github.com/semel-go/semel/store/moved"
 )
 
 // While S3 does not answer, a replay is an error, whatever the error says of itself.
@@ -128,5 +130,27 @@ func TestObjects_NoAnswerToSettlementSentAgain_IsSettled(t *testing.T) {
 	b.fail(nil)
 	if o := get(t, s, "k").Outcome; !o.Equal(end.Outcome) {
 		t.Errorf("the outcome has %d bytes, gone: %v; want the first one", len(o.Body), o.Gone)
+	}
+}
+
+// The old store still has the outcome, so an outage of S3 does not make a tombstone of it.
+func TestObjects_NoAnswerToCopy_NothingStoredThenWhole(t *testing.T) {
+	t.Parallel()
+	s, b, _ := openObjects(t, Options{})
+	from := memstore.New(nil)
+	want := complete(t, from, "k", string(noise(50_000)))
+	b.fail(errors.New("503 Slow Down"))
+	if stats, err := moved.Copy(t.Context(), s, from, nil); err == nil || errors.Is(err, store.ErrTooLarge) || store.Affects(err) != store.ExtentPart || stats.Copied != 0 {
+		t.Errorf("a copy during the outage: %+v, error %v; want an outage of a part", stats, err)
+	}
+	if _, err := s.Get(t.Context(), want.Key); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("after the outage the store has a record, error %v", err)
+	}
+	b.fail(nil)
+	if stats, err := moved.Copy(t.Context(), s, from, nil); err != nil || stats.Copied != 1 || stats.Tombstones != 0 {
+		t.Errorf("a copy afterwards: %+v, error %v", stats, err)
+	}
+	if o := get(t, s, "k").Outcome; !o.Equal(want.Outcome) {
+		t.Errorf("the outcome has %d bytes, gone: %v; want %d", len(o.Body), o.Gone, len(want.Outcome.Body))
 	}
 }

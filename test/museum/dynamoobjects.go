@@ -57,6 +57,11 @@ var dynamoObjects = []Mutant{
 		Old: "errors.Is(err, errObjects) && s.isSettled", New: "false && s.isSettled",
 	},
 	{
+		Name: "DynamoDB: an outage of S3 makes a tombstone of a copied answer", Rule: "moved",
+		Dir: dynamo, Func: "(*Store).receive", Package: dynamo, Run: "TestObjects_NoAnswerToCopy_NothingStoredThenWhole",
+		Old: "s.packOutcome(ctx, r)", New: "s.packSettled(ctx, r)",
+	},
+	{
 		Name: "DynamoDB: an object that hangs leaves no time for a tombstone", Rule: "rule 10",
 		Dir: dynamo, Func: "(*Store).packSettled", Package: dynamo, Run: "TestObjects_NoAnswerToSettlement_TombstoneAndNoSecondRun",
 		Old: "time.Until(end)/2", New: "time.Until(end)",
