@@ -50,7 +50,9 @@ type Store interface {
 	Sweep(ctx context.Context, from Cursor, limit int) (SweepResult, error)
 }
 
-// Found is a record as it was at the time Now.
+// Found is a record as it was at the time Now. If a store finds a record and cannot read
+// its outcome, it returns the record without the outcome, and the error: the record is
+// there, so no call may take the error for an outage of the store.
 type Found struct {
 	Record Record
 	Won    bool

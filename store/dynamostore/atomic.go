@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
@@ -94,7 +96,9 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 		if refused == nil {
 			return res, err
 		}
-		if errors.Is(refused, ErrConflict) && try < maxTries && sleep(ctx, pause/2+rand.N(pause)) {
+		// If the transaction is in progress, the next one meets it or finds its record.
+		_, inProgress := errors.AsType[*types.TransactionInProgressException](refused)
+		if (inProgress || errors.Is(refused, ErrConflict)) && try < maxTries && sleep(ctx, pause/2+rand.N(pause)) {
 			continue
 		}
 		if errors.Is(refused, ErrWriteRefused) || errors.Is(refused, store.ErrTooLarge) || isValidation(refused) {

@@ -3,6 +3,7 @@ package dynamostore
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -44,15 +45,17 @@ func TestCampaign_EachOutcomeInObject_Conforms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the suite runs without objects in the short form")
 	}
-	b := newBucket(t)
-	t.Cleanup(func() { // after the subtests
+	h := harness(func(t testing.TB) store.Store {
+		return openWith(t, &Options{Objects: &deletingBucket{bucket: newBucket(t)}, inline: 1})
+	})
+	h.HideOutcomes = func(t testing.TB, st store.Store) {
+		b := st.(*Store).opt.Objects.(*deletingBucket)
 		if len(b.made()) == 0 {
 			t.Error("no outcome was an object")
 		}
-	})
-	storetest.Run(t, harness(func(t testing.TB) store.Store {
-		return openWith(t, &Options{Objects: &deletingBucket{bucket: b}, inline: 1})
-	}))
+		b.fail(errors.New("503 Slow Down"))
+	}
+	storetest.Run(t, h)
 }
 
 func harness(open func(testing.TB) store.Store) storetest.Harness {

@@ -16,16 +16,14 @@ import (
 // makes that practically impossible.
 var errCollision = errors.New("another key has the same digest; use another key")
 
-// readRecord decodes the record of a key, with an outcome that is an object.
+// readRecord decodes the record of a key, with an outcome that is an object. If only the
+// outcome cannot be read, it returns the record without it and the error.
 func (s *Store) readRecord(ctx context.Context, k store.Key, it item) (store.Record, error) {
 	r, err := decodeFor(k, it)
 	if err == nil {
 		err = s.fetchOutcome(ctx, it, &r)
 	}
-	if err != nil {
-		return store.Record{}, err
-	}
-	return r, nil
+	return r, err
 }
 
 // decodeFor decodes the record of a key. An outcome that is an object is a tombstone.

@@ -80,15 +80,16 @@
 //
 // The table's keys are strings: "pk", or a partition and a sort key with
 // Options.SortKey. Other data may be in the same table: all partition keys of the
-// store begin with Options.Prefix, and Migrate adds the index to a table that exists.
+// store begin with Options.Prefix, those of timers with "timer:" and the prefix, and
+// Migrate adds the index to a table that exists.
 //
 // The store needs these IAM actions on the table, and dynamodb:Query on its index
 // (table/NAME/index/semel-due):
 //
 //	dynamodb:PutItem  dynamodb:UpdateItem  dynamodb:GetItem  dynamodb:BatchGetItem
 //
-// and dynamodb:Scan to list finished records, dynamodb:DeleteItem and Scan for
-// Options.SweepExpired. Migrate needs DescribeTable, CreateTable, UpdateTable,
-// DescribeTimeToLive and UpdateTimeToLive; Check needs DescribeTable,
-// DescribeTimeToLive and DescribeContinuousBackups.
+// and dynamodb:DeleteItem for sagas, whose timers it removes, dynamodb:Scan to list
+// finished records, and both for Options.SweepExpired and for erasures. Migrate needs
+// DescribeTable, CreateTable, UpdateTable, DescribeTimeToLive and UpdateTimeToLive; Check
+// needs DescribeTable, DescribeTimeToLive and DescribeContinuousBackups.
 package dynamostore

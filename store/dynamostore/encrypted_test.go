@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/encrypted"
+	"github.com/semel-go/semel/store/memstore"
+	"github.com/semel-go/semel/store/moved"
 )
 
 // oneKey is a key whose ID is "a".
@@ -75,5 +78,64 @@ func TestEncryption_AtomicLeasedAndSteps_NothingInTheClear(t *testing.T) {
 	}
 	if n != 3 || s.counted(t, "k") != 1 {
 		t.Errorf("%d records and %d effects, want 3 and 1", n, s.counted(t, "k"))
+	}
+}
+
+// The tombstone that is left of an object has no ciphertext.
+func TestEncryption_ObjectNotThere_IsNotKept(t *testing.T) {
+	t.Parallel()
+	s, b, _ := openObjects(t, Options{})
+	o := &semel.Options{Encryption: &encrypted.Cipher{Keys: oneKey{}, RequireEncrypted: true}}
+	g, err := semel.New(s, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	if _, err := runLarge(t, g, "k", noise(50_000), &ran); err != nil {
+		t.Fatal(err)
+	}
+	without := openAgain(t, s, &Options{IndexShards: 1})
+	other, err := semel.New(without, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := runLarge(t, other, "k", nil, &ran); !errors.Is(err, semel.ErrNotKept) || ran != 1 {
+		t.Errorf("a process without Objects: %d runs, %v; want ErrNotKept after one", ran, err)
+	}
+	stats, err := moved.Copy(t.Context(), memstore.New(nil), o.Encryption.Store(without), nil)
+	if err != nil || stats.Copied != 1 || stats.Unreadable != 0 {
+		t.Errorf("a copy by a process without Objects: %+v, %v; want a record copied", stats, err)
+	}
+	if _, err := b.send(t.Context(), http.MethodDelete, b.made()[0], nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := runLarge(t, g, "k", nil, &ran); !errors.Is(err, semel.ErrNotKept) || ran != 1 {
+		t.Errorf("the object is missing: %d runs, %v; want ErrNotKept after one", ran, err)
+	}
+}
+
+// A copy without keys leaves a tombstone of a ciphertext that is too large.
+func TestEncryption_CopyTooLargeForItem_IsNotKept(t *testing.T) {
+	t.Parallel()
+	from, to := memstore.New(nil), openNew(t, nil)
+	o := &semel.Options{Encryption: &encrypted.Cipher{Keys: oneKey{}, RequireEncrypted: true}}
+	before, err := semel.New(from, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := semel.New(to, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	if _, err := runLarge(t, before, "k", noise(500_000), &ran); err != nil {
+		t.Fatal(err)
+	}
+	stats, err := moved.Copy(t.Context(), to, from, nil)
+	if err != nil || stats.Copied != 1 || stats.Tombstones != 1 {
+		t.Fatalf("%+v, %v", stats, err)
+	}
+	if _, err := runLarge(t, after, "k", nil, &ran); !errors.Is(err, semel.ErrNotKept) || ran != 1 {
+		t.Errorf("%d runs, %v; want ErrNotKept after one", ran, err)
 	}
 }

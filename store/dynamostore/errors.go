@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 )
 
@@ -134,6 +135,9 @@ func (s *Store) explain(method string, err error) error {
 		return err
 	}
 	v := judge(err)
+	if errors.Is(err, semel.ErrInDoubt) { // the code says why there is no answer, and is none itself
+		v.is = nil
+	}
 	if errors.Is(err, errCollision) || errors.Is(err, ErrConflict) || errors.Is(err, ErrWriteRefused) {
 		v = verdict{nil, store.ExtentCall}
 	}

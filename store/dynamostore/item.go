@@ -67,6 +67,9 @@ var (
 // sortValue is the sort key of each record, if the table has one.
 const sortValue = "semel"
 
+// digestLength is the length of a key's digest in a partition key.
+var digestLength = base64.RawURLEncoding.EncodedLen(sha256.Size)
+
 // partition is the partition key of a record.
 func (s *Store) partition(k store.Key) string {
 	d := k.Digest()

@@ -3,7 +3,6 @@ package dynamostore
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -202,10 +201,7 @@ func (s *Store) Receive(ctx context.Context, r store.Record, steps []store.Step)
 
 func (s *Store) receive(ctx context.Context, r *store.Record, steps []store.Step) (f store.Found, err error) {
 	outcome, err := s.packOutcome(ctx, r)
-	if errors.Is(err, errObjects) && ctx.Err() == nil {
-		err = fmt.Errorf("%w: %w", store.ErrTooLarge, err)
-	}
-	if err != nil {
+	if err != nil { // an outage of Options.Objects is no ErrTooLarge: the sender has the outcome still
 		return f, err
 	}
 	it := s.encode(r, outcome)

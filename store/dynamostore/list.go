@@ -123,7 +123,7 @@ func (s *Store) scanAll(ctx context.Context, emit func(item) bool) error {
 			return err
 		}
 		for _, it := range out.Items {
-			if !emit(it) {
+			if s.isOwn(it) && !emit(it) {
 				return errStopped
 			}
 		}
@@ -133,13 +133,21 @@ func (s *Store) scanAll(ctx context.Context, emit func(item) bool) error {
 	}
 }
 
-// ours is the condition that an item is a record of this store.
+// ours is the condition that an item is a record of this store, or of one whose prefix
+// begins with this one's: check isOwn, too.
 func (s *Store) ours(e *expression) string {
 	condition := fmt.Sprintf("begins_with(%s, %s)", e.name(s.opt.PartitionKey), e.value(textOf(s.opt.Prefix)))
 	if s.opt.SortKey != "" {
 		condition += " AND " + e.equal(s.opt.SortKey, textOf(sortValue))
 	}
 	return condition
+}
+
+// isOwn reports whether an item that ours has selected is a record of this store: all its
+// partition keys have the same length.
+func (s *Store) isOwn(it item) bool {
+	d := decoder{it: it}
+	return len(d.text(s.opt.PartitionKey)) == len(s.opt.Prefix)+digestLength
 }
 
 // maxBatch is how many items one BatchGetItem may read.

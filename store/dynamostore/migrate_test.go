@@ -3,11 +3,13 @@ package dynamostore
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/semel-go/semel/erase"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/dynamostore/dynamotest"
 )
@@ -81,5 +83,28 @@ func TestMigrate_TableOfTheApplication_GetsTheIndex(t *testing.T) {
 	wrong.SortKey = ""
 	if err := openOn(t, client, table, &wrong).Check(t.Context()); !errors.Is(err, ErrUnsafe) {
 		t.Errorf("Check with a wrong key: %v, want ErrUnsafe", err)
+	}
+}
+
+// A prefix may begin with another one.
+func TestPrefix_BeginsAnother_StoresSeeNothingOfEachOther(t *testing.T) {
+	t.Parallel()
+	c := newStandingClock()
+	shop := openNew(t, &Options{Prefix: "shop", IndexShards: 1, SweepExpired: true, now: c.read, noSkew: true})
+	staging := openAgain(t, shop, &Options{Prefix: "shop-staging", IndexShards: 1, SweepExpired: true, now: c.read, noSkew: true})
+	complete(t, staging, "k", "answer of staging")
+	for f, err := range shop.List(t.Context(), store.Filter{}) {
+		t.Errorf("the list of shop has %q of shop-staging, error %v", f.Record.Outcome.Body, err)
+	}
+	c.advance(2 * time.Hour) // the record has expired
+	if r, err := erase.Run(t.Context(), shop, erase.Scope{Tenant: "acme"}, nil); err != nil || r.Erased != 0 {
+		t.Errorf("an erasure in shop reports %+v, error %v; want nothing", r, err)
+	}
+	if res, err := shop.Sweep(t.Context(), "", 10); err != nil || res.Deleted != 0 || res.Next != "" {
+		t.Errorf("a sweep of shop deletes %d records, error %v; want none", res.Deleted, err)
+	}
+	get(t, staging, "k")
+	if res, err := staging.Sweep(t.Context(), "", 10); err != nil || res.Deleted != 1 {
+		t.Errorf("a sweep of shop-staging deletes %d records, error %v; want its own", res.Deleted, err)
 	}
 }

@@ -56,7 +56,8 @@ func objectName(k store.Key, fence uint64, sum [sha256.Size]byte) string {
 
 // packOutcome makes the value of a record's outcome, nil if the state has none. A large
 // outcome is written to Options.Objects first; the value then has its checksum, and the
-// tombstone that is read if the object is gone.
+// tombstone that is read if the object is gone. If only that write fails, the value comes
+// with the error.
 func (s *Store) packOutcome(ctx context.Context, r *store.Record) ([]byte, error) {
 	if !r.State.Terminal() {
 		return nil, nil
@@ -71,10 +72,13 @@ func (s *Store) packOutcome(ctx context.Context, r *store.Record) ([]byte, error
 	}
 	sum := sha256.Sum256(body)
 	name := objectName(r.Key, r.Fence, sum)
-	if err := s.opt.Objects.Put(ctx, name, body); err != nil {
-		return nil, objectsFailed("put", name, err)
-	}
 	tombstone, err := pack(store.EncodeStep(&store.Step{Outcome: store.Outcome{Code: r.Outcome.Code, Codec: r.Outcome.Codec, Gone: true}}))
+	if err != nil {
+		return nil, err
+	}
+	if err = s.opt.Objects.Put(ctx, name, body); err != nil {
+		err = objectsFailed("put", name, err)
+	}
 	return append(append([]byte{packedObject}, sum[:]...), tombstone...), err
 }
 
@@ -95,9 +99,26 @@ func (s *Store) packSettled(ctx context.Context, r *store.Record) ([]byte, error
 	return value, err
 }
 
+// isSettled reports whether a settlement was stored when it was sent before, and its reply
+// was lost.
+func (s *Store) isSettled(ctx context.Context, l *store.Lease, state store.State, outcome []byte) bool {
+	it, err := s.read(ctx, l.Key)
+	if err != nil {
+		return false
+	}
+	r, err := decodeFor(l.Key, it)
+	return err == nil && r.Lease() == *l && r.State == state && sameOutcome(it, outcome)
+}
+
 // fetchOutcome replaces the tombstone of an outcome that is an object by the outcome. The
-// tombstone stays if the object is missing or damaged, or if there are no Objects.
-func (s *Store) fetchOutcome(ctx context.Context, it item, r *store.Record) error {
+// tombstone stays if the object is missing or damaged, or if there are no Objects. With an
+// error the record has no outcome: the tombstone is not the answer.
+func (s *Store) fetchOutcome(ctx context.Context, it item, r *store.Record) (err error) {
+	defer func() {
+		if err != nil {
+			r.Outcome = store.Outcome{}
+		}
+	}()
 	sum, ok, err := objectSum(it)
 	if err != nil || !ok || s.opt.Objects == nil {
 		return err

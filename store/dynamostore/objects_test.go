@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
@@ -167,61 +165,6 @@ func TestObjects_MissingOrDamaged_DoneAndNotKept(t *testing.T) {
 		if o := f.Record.Outcome; err != nil || !o.Gone || o.Code != 201 || o.Codec != "raw" {
 			t.Errorf("%s: the record has code %d, codec %q, gone %v, error %v; want 201, raw and gone", name, o.Code, o.Codec, o.Gone, err)
 		}
-	}
-}
-
-// While S3 does not answer, a replay is an error, whatever the error says of itself.
-func TestObjects_NoAnswerToReplay_ErrorThenOutcome(t *testing.T) {
-	t.Parallel()
-	s, b, g := openObjects(t, Options{})
-	body, ran := noise(50_000), 0
-	if _, err := runLarge(t, g, "k", body, &ran); err != nil {
-		t.Fatal(err)
-	}
-	k := store.Key{Operation: "op", Tenant: "t", Value: "k"}
-	for _, fault := range []error{errors.New("503 Slow Down"), store.ErrNotFound, store.ErrLeaseLost, store.ErrTooLarge} {
-		b.fail(fault)
-		_, err := s.Get(t.Context(), k)
-		if err == nil || errors.Is(err, store.ErrNotFound) || store.Affects(err) != store.ExtentPart || !strings.Contains(err.Error(), fault.Error()) {
-			t.Errorf("Get during %q: error %v, extent %v; want an outage of a part", fault, err, store.Affects(err))
-		}
-		if _, err := runLarge(t, g, "k", nil, &ran); !errors.Is(err, semel.ErrUnavailable) || ran != 1 {
-			t.Errorf("a duplicate during %q: error %v after %d runs, want ErrUnavailable after one", fault, err, ran)
-		}
-	}
-	b.fail(nil)
-	if got, err := runLarge(t, g, "k", nil, &ran); err != nil || !bytes.Equal(got, body) || ran != 1 {
-		t.Errorf("a duplicate afterwards: %d bytes, error %v after %d runs; want %d after one", len(got), err, ran, len(body))
-	}
-}
-
-// The effect has happened when S3 fails, so the record says that it is done.
-func TestObjects_NoAnswerToSettlement_TombstoneAndNoSecondRun(t *testing.T) {
-	t.Parallel()
-	s, b, g := openObjects(t, Options{})
-	b.fail(errors.New("503 Slow Down"))
-	body, ran := noise(50_000), 0
-	if got, err := runLarge(t, g, "k", body, &ran); err != nil || !bytes.Equal(got, body) {
-		t.Errorf("the first caller got %d bytes, error %v", len(got), err)
-	}
-	b.fail(nil)
-	if _, err := runLarge(t, g, "k", nil, &ran); !errors.Is(err, semel.ErrNotKept) || ran != 1 {
-		t.Errorf("a duplicate: error %v after %d runs, want ErrNotKept after one", err, ran)
-	}
-
-	// An object that hangs leaves time for the tombstone.
-	r := claim(t, s, "hangs")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-	defer cancel()
-	left := time.Hour
-	b.put = func(ctx context.Context) {
-		if end, ok := ctx.Deadline(); ok {
-			left = time.Until(end)
-		}
-	}
-	b.fail(context.DeadlineExceeded)
-	if err := s.Settle(ctx, r.Lease(), completion(string(body))); !errors.Is(err, store.ErrTooLarge) || left > time.Hour/2 {
-		t.Errorf("error %v, and the object had %v of an hour; want ErrTooLarge, and half of it at most", err, left)
 	}
 }
 

@@ -2,14 +2,16 @@ package dynamostore
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
 // Options configures a Store. Nil and zero fields mean the defaults.
 type Options struct {
-	// Prefix begins the partition key of each record: "semel#" by default.
-	// Stores with different prefixes share a table, also with other data, and
-	// see nothing of each other.
+	// Prefix begins the partition key of each record: "semel#" by default. It has up to
+	// 100 bytes, and does not begin with "timer:". Stores with different prefixes share a
+	// table, also with other data, and see nothing of each other; one prefix may begin
+	// with another.
 	Prefix string
 	// PartitionKey and SortKey are the names of the table's key attributes, both
 	// strings. The defaults are "pk" and no sort key. With a sort key, each
@@ -87,6 +89,8 @@ func (o *Options) withDefaults() (Options, error) {
 	switch {
 	case len(d.Prefix) > 100:
 		return d, fmt.Errorf("dynamostore: Options.Prefix has %d bytes; the limit is 100", len(d.Prefix))
+	case strings.HasPrefix(d.Prefix, timerPrefix): // its records would have the keys of another store's timers
+		return d, fmt.Errorf("dynamostore: Options.Prefix is %q; it must not begin with %q, as the partition keys of timers do", d.Prefix, timerPrefix)
 	case d.IndexShards < 1 || d.IndexShards > 1000:
 		return d, fmt.Errorf("dynamostore: Options.IndexShards is %d; it must be 1 to 1000", d.IndexShards)
 	case d.MaxSkew < 0 || d.MaxSkew > maxSkew:

@@ -107,8 +107,8 @@ func (s *Store) existing(ctx context.Context, p *store.Proposal, refused error) 
 		return store.Found{Now: now}, err
 	}
 	r, err := s.readRecord(ctx, p.Key, it)
-	if err != nil {
-		return store.Found{}, err
+	if err != nil { // the record shows the Guard that this is no outage of the table
+		return store.Found{Record: r, Now: now}, err
 	}
 	return s.found(&r, p, now), nil
 }
@@ -241,6 +241,9 @@ func (s *Store) Settle(ctx context.Context, l store.Lease, t store.Settlement) e
 func (s *Store) settle(ctx context.Context, l *store.Lease, t *store.Settlement) error {
 	r := t.Apply(store.Record{Key: l.Key, Fence: l.Fence}, s.clock.read())
 	outcome, err := s.packSettled(ctx, &r)
+	if errors.Is(err, errObjects) && s.isSettled(ctx, l, t.State, outcome) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -283,8 +286,5 @@ func (s *Store) Get(ctx context.Context, k store.Key) (store.Found, error) {
 		return store.Found{Now: now}, s.explain("get", err)
 	}
 	r, err := s.readRecord(ctx, k, it)
-	if err != nil {
-		return store.Found{}, s.explain("get", err)
-	}
-	return store.Found{Record: r, Now: s.clock.judging(&r, now)}, nil
+	return store.Found{Record: r, Now: s.clock.judging(&r, now)}, s.explain("get", err)
 }

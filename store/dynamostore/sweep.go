@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -34,29 +32,24 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.
 }
 
 // place is where a sweep continues: in a shard of the index, after an entry, or in
-// the table, after an item.
+// the table, after an item, which may be the application's.
 type place struct {
 	shard     int // the number of shards: the table
 	dueAt     int64
 	partition string // empty: the beginning
+	sort      string // in the table
 }
 
 func (p *place) cursor() store.Cursor {
-	return store.Cursor(fmt.Sprintf("%d %d %s", p.shard, p.dueAt, p.partition))
+	return store.Cursor(fmt.Sprintf("%d %d %q %q", p.shard, p.dueAt, p.partition, p.sort))
 }
 
 func parsePlace(from store.Cursor) (p place, err error) {
 	if from == "" {
 		return p, nil
 	}
-	parts := strings.SplitN(string(from), " ", 3)
-	if len(parts) == 3 {
-		if p.shard, err = strconv.Atoi(parts[0]); err == nil {
-			p.dueAt, err = strconv.ParseInt(parts[1], 10, 64)
-		}
-		p.partition = parts[2]
-	}
-	if len(parts) != 3 || err != nil || p.shard < 0 {
+	_, err = fmt.Sscanf(string(from), "%d %d %q %q", &p.shard, &p.dueAt, &p.partition, &p.sort)
+	if err != nil || p.shard < 0 || p.cursor() != from {
 		return p, fmt.Errorf("cursor is %q; it must be empty or the Next of this store's last step", from)
 	}
 	return p, nil
@@ -142,6 +135,9 @@ func (w *sweeper) tablePage(ctx context.Context, pos *place, now time.Time) erro
 	var start item
 	if pos.partition != "" {
 		start = s.key(pos.partition)
+		if s.opt.SortKey != "" {
+			start[s.opt.SortKey] = textOf(pos.sort)
+		}
 	}
 	consistent, page := true, int32(min(max(4*w.left, smallPage), largePage))
 	out, err := s.client.Scan(ctx, &dynamodb.ScanInput{
@@ -158,17 +154,17 @@ func (w *sweeper) tablePage(ctx context.Context, pos *place, now time.Time) erro
 		}
 		d := decoder{it: it}
 		partition, fence := d.text(s.opt.PartitionKey), uint64(d.number(attrFence))
-		if d.err == nil {
+		if d.err == nil && s.isOwn(it) {
 			if err := w.deleteExpired(ctx, partition, fence, it); err != nil {
 				return err
 			}
 		}
-		pos.partition = partition
+		pos.partition, pos.sort = partition, sortValue
 	}
 	*pos = place{shard: s.opt.IndexShards + 1}
 	if len(out.LastEvaluatedKey) > 0 {
 		d := decoder{it: out.LastEvaluatedKey}
-		*pos = place{shard: s.opt.IndexShards, partition: d.text(s.opt.PartitionKey)}
+		*pos = place{shard: s.opt.IndexShards, partition: d.text(s.opt.PartitionKey), sort: d.text(s.opt.SortKey)}
 		return d.err
 	}
 	return nil

@@ -3,10 +3,12 @@ package dynamostore
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/dynamostore/dynamotest"
@@ -87,5 +89,61 @@ func TestSweep_RecordRestartedBeforeDeletion_Stays(t *testing.T) {
 	}
 	if r := get(t, direct, "k"); r.Owner != p.Owner {
 		t.Error("the record of the new life is another's")
+	}
+}
+
+// A partition of the application has more items than a page, with sort keys after those of
+// the records. The pass goes on after the last item of a page, and not after the last record.
+func TestSweep_LargePartitionOfApplication_PassEnds(t *testing.T) {
+	t.Parallel()
+	client, table, partition, sort := dynamotest.Client(dynamotest.URL(t)), newTable(), "PK", "SK"
+	text := types.ScalarAttributeTypeS
+	_, err := client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName: &table, BillingMode: types.BillingModePayPerRequest, KeySchema: keySchema(partition, sort),
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: &partition, AttributeType: text}, {AttributeName: &sort, AttributeType: text}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const items = 2*smallPage + 20
+	for i := range items {
+		it := item{partition: textOf("customer \"1\""), sort: textOf(fmt.Sprintf("shipment %03d", i))}
+		if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: it}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := newStandingClock()
+	s := openOn(t, client, table, &Options{PartitionKey: partition, SortKey: sort, SweepExpired: true, IndexShards: 1, now: c.read, noSkew: true})
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5 {
+		complete(t, s, fmt.Sprint("done ", i), "x")
+	}
+	c.advance(2 * time.Hour)
+	const steps = 5 // of up to 10 pages of 50 items
+	deleted, from := 0, store.Cursor("")
+	for range steps {
+		res, err := s.Sweep(t.Context(), from, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		deleted += res.Deleted
+		if from = res.Next; from == "" {
+			break
+		}
+	}
+	if from != "" || deleted != 5 {
+		t.Errorf("after %d steps the cursor is %q and %d records are deleted; want the end, and 5", steps, from, deleted)
+	}
+}
+
+func TestSweep_CursorOfAnotherForm_IsError(t *testing.T) {
+	t.Parallel()
+	s := openOn(t, answering(500, ""), "t", nil)
+	for _, from := range []store.Cursor{"x", "1 2", "1 2 semel#k", `1 2 "k"`, `-1 2 "k" ""`, `1 2 "k" "s" 3`} {
+		if _, err := s.Sweep(t.Context(), from, 1); err == nil || !strings.Contains(err.Error(), "cursor is") {
+			t.Errorf("cursor %q: %v", from, err)
+		}
 	}
 }

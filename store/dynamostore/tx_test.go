@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/dynamostore/dynamotest"
 )
 
 // A handler can neither commit its transaction nor add to it after it has returned,
@@ -76,5 +81,64 @@ func TestTx_TooManyWrites_Refused(t *testing.T) {
 	}
 	if err := tx.Add(s.count("late")); err == nil {
 		t.Error("Add after Commit is no error")
+	}
+}
+
+// inProgress is a client whose first transactions are answered with
+// TransactionInProgressException, carried out or not.
+func inProgress(t testing.TB, transactions int, carriedOut bool) *dynamodb.Client {
+	var left atomic.Int64
+	left.Store(int64(transactions))
+	body := errorBody("TransactionInProgressException", "")
+	return dynamotest.Client(dynamotest.URL(t), func(o *dynamodb.Options) {
+		o.RetryMaxAttempts = 1
+		o.HTTPClient = doFunc(func(req *http.Request) (*http.Response, error) {
+			if req.Header.Get("X-Amz-Target") != "DynamoDB_20120810.TransactWriteItems" || left.Add(-1) < 0 {
+				return http.DefaultClient.Do(req)
+			}
+			if carriedOut {
+				reply, err := http.DefaultClient.Do(req)
+				if err != nil {
+					return nil, err
+				}
+				_ = reply.Body.Close()
+			}
+			return &http.Response{
+				StatusCode: http.StatusBadRequest, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}}, Request: req,
+				Body: readCloser{strings.NewReader(body)}, ContentLength: int64(len(body)),
+			}, nil
+		})
+	})
+}
+
+// ErrConflict says that nothing was written, so a transaction in doubt is none.
+func TestCommit_InProgress_IsInDoubtAndNoConflict(t *testing.T) {
+	t.Parallel()
+	direct := openNew(t, nil)
+	for _, carriedOut := range []bool{true, false} {
+		s := openOn(t, inProgress(t, 1, carriedOut), direct.table, &direct.opt)
+		tx := s.NewTx()
+		if err := tx.Add(s.count("k")); err != nil {
+			t.Fatal(err)
+		}
+		err := tx.Commit(t.Context())
+		if !errors.Is(err, semel.ErrInDoubt) || errors.Is(err, ErrConflict) || store.Affects(err) != store.ExtentCall {
+			t.Errorf("carried out %v: error %v, concerns %v; want ErrInDoubt of a call, and no conflict", carriedOut, err, store.Affects(err))
+		}
+	}
+	if n := direct.counted(t, "k"); n != 1 {
+		t.Errorf("the effect happened %d times, want 1", n)
+	}
+}
+
+func TestAtomic_TransactionInProgress_TriesAgain(t *testing.T) {
+	t.Parallel()
+	direct := openNew(t, nil)
+	for name, carriedOut := range map[string]bool{"carried out": true, "not carried out": false} {
+		a := atomicOf(t, openOn(t, inProgress(t, 2, carriedOut), direct.table, &direct.opt))
+		err := Once(t.Context(), a, testCall(name), func(_ context.Context, _ *semel.Execution, tx *Tx) error { return tx.Add(direct.count(name)) })
+		if n := direct.counted(t, name); err != nil || n != 1 {
+			t.Errorf("%s: %d effects, error %v; want one", name, n, err)
+		}
 	}
 }

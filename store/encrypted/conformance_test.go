@@ -16,10 +16,12 @@ type clocked struct {
 	*memstore.Store
 	mu  sync.Mutex
 	now time.Time
+
+	keys *ring // of the Ciphers that encrypt it
 }
 
 func newClocked() *clocked {
-	c := &clocked{now: time.Date(2026, 11, 20, 12, 0, 0, 123_456_789, time.UTC)}
+	c := &clocked{keys: newRing("new", "old"), now: time.Date(2026, 11, 20, 12, 0, 0, 123_456_789, time.UTC)}
 	c.Store = memstore.New(&memstore.Options{Now: func() time.Time {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -38,15 +40,19 @@ func advance(_ testing.TB, s store.Store, d time.Duration) {
 
 // A second handle has a Cipher of its own, as another process has.
 func TestConforms(t *testing.T) {
-	keys := newRing("new", "old")
 	storetest.Run(t, storetest.Harness{
 		Open: func(testing.TB) store.Store {
-			return (&encrypted.Cipher{Keys: keys, RequireEncrypted: true}).Store(newClocked())
+			c := newClocked()
+			return (&encrypted.Cipher{Keys: c.keys, RequireEncrypted: true}).Store(c)
 		},
 		Advance: advance,
 		Reopen: func(_ testing.TB, s store.Store) store.Store {
 			c, _ := store.As[*clocked](s)
-			return (&encrypted.Cipher{Keys: keys}).Store(c)
+			return (&encrypted.Cipher{Keys: c.keys}).Store(c)
+		},
+		HideOutcomes: func(_ testing.TB, s store.Store) {
+			c, _ := store.As[*clocked](s)
+			c.keys.set(nil, "another")
 		},
 		Histories: 100,
 	})

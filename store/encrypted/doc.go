@@ -31,7 +31,9 @@
 // A writer of the database can put a whole record back as it was before, as the restoring
 // of a backup does. A writer can exchange a step for a step of the same name and the same
 // key from an earlier life of that key. Both cannot be detected without a second database.
-// A writer can also delete records.
+// A writer can also delete records, and can put a tombstone in the place of a result: the
+// record then says that the work is done, with any status code and without a body, as after
+// a store that could not keep the ciphertext. The handler does not run again.
 //
 // The text of an error is for people, and decides nothing. If it cannot be decrypted, a
 // note stands in its place, and the record is readable.

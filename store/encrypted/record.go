@@ -37,7 +37,7 @@ func (c *Cipher) found(ctx context.Context, f store.Found, err error) (store.Fou
 	}
 	r := &f.Record
 	r.LastError = c.openText(ctx, r.Key, r.LastError)
-	r.Outcome, err = c.openOutcome(ctx, outcomeOf(r.Key, r.Owner, r.State), r.Outcome)
+	r.Outcome, err = c.openOutcome(ctx, r)
 	return f, err
 }
 
@@ -50,11 +50,19 @@ func (c *Cipher) sealOutcome(ctx context.Context, p place, o store.Outcome) (sto
 	return c.sealStep(ctx, p, &store.Step{Outcome: o})
 }
 
-func (c *Cipher) openOutcome(ctx context.Context, p place, o store.Outcome) (store.Outcome, error) {
-	if o.Equal(store.Outcome{}) {
+// openOutcome decrypts the outcome of a record. A store, or a copy to another one, may have
+// put a tombstone in the place of a ciphertext that it cannot keep. It says that the work is
+// done and with which code, and nothing else. A failure must have its ciphertext: otherwise
+// a writer of the database could make a failure of a result.
+func (c *Cipher) openOutcome(ctx context.Context, r *store.Record) (store.Outcome, error) {
+	o := r.Outcome
+	switch {
+	case o.Equal(store.Outcome{}):
 		return o, nil
+	case r.State == store.Completed && o.Equal(store.Outcome{Code: o.Code, Codec: Codec, Gone: true}):
+		return store.Outcome{Code: o.Code, Gone: true}, nil
 	}
-	return c.openStep(ctx, p, &store.Step{Outcome: o})
+	return c.openStep(ctx, outcomeOf(r.Key, r.Owner, r.State), &store.Step{Outcome: o})
 }
 
 // sealStep returns the outcome with which a store keeps a step. All that the step has is

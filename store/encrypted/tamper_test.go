@@ -204,3 +204,43 @@ func TestSteps_MadeOfResult_Refused(t *testing.T) {
 	_, err = journalOf(t, st).Steps(t.Context(), done.Record.Lease())
 	wantRefused(t, "a result as a step", err, k)
 }
+
+// A store may put a tombstone in the place of a ciphertext that it cannot keep. So a writer of
+// the database can refuse a result, and cannot give another one, or a failure.
+func TestGet_TombstoneInPlaceOfResult_DoneAndNothingElse(t *testing.T) {
+	inner := &changed{Store: memstore.New(nil)}
+	st := (&encrypted.Cipher{Keys: newRing("new"), RequireEncrypted: true}).Store(inner)
+	k := ann("order-4711")
+	complete(t, st, k, owner(1), store.Completed)
+	tombstone := store.Outcome{Code: 201, Codec: encrypted.Codec, Gone: true}
+	replace := func(change func(*store.Record)) (store.Found, error) {
+		inner.record = func(r *store.Record) {
+			r.Outcome = tombstone
+			change(r)
+		}
+		return st.Get(t.Context(), k)
+	}
+	f, err := replace(func(*store.Record) {})
+	if want := (store.Outcome{Code: 201, Gone: true}); err != nil || f.Record.State != store.Completed || !f.Record.Outcome.Equal(want) {
+		t.Errorf("a tombstone: %v, %+v, %v; want completed and %+v", f.Record.State, f.Record.Outcome, err, want)
+	}
+	for what, change := range map[string]func(*store.Record){
+		"with a body":                  func(r *store.Record) { r.Outcome.Body = []byte("forged") },
+		"with a header":                func(r *store.Record) { r.Outcome.Header = []store.Header{{Name: "Location", Value: "/forged"}} },
+		"an empty ciphertext":          func(r *store.Record) { r.Outcome.Gone = false },
+		"of a failure":                 func(r *store.Record) { r.State = store.Failed },
+		"in the clear":                 func(r *store.Record) { r.Outcome.Codec = "json" },
+		"in the clear without a codec": func(r *store.Record) { r.Outcome.Codec = "" },
+	} {
+		_, err := replace(change)
+		wantRefused(t, what, err, k)
+	}
+
+	l := claim(t, st, ann("steps"), owner(2))
+	if err := journalOf(t, st).RecordStep(t.Context(), l, store.Step{Name: "charge", Outcome: result(1)}); err != nil {
+		t.Fatal(err)
+	}
+	inner.step = func(s *store.Step) { s.Outcome = tombstone }
+	_, err = journalOf(t, st).Steps(t.Context(), l)
+	wantRefused(t, "a step", err, ann("steps"))
+}

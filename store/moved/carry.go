@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/store"
@@ -36,8 +37,25 @@ func newCarrier(to, from store.Store) (*carrier, error) {
 // errChanged says that the record has changed since it was read.
 var errChanged = errors.New("the record has changed")
 
+// there returns the record of the new store if it is as late as the record r of the old
+// store. Its saga, if it is one's, has a timer, because carry sets that first.
+func (c *carrier) there(ctx context.Context, r *store.Record) (f store.Found, ok bool, err error) {
+	f, err = c.to.Get(ctx, r.Key)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return store.Found{}, false, nil
+	case err != nil:
+		return f, false, fmt.Errorf("moved: read the new store: %w", err)
+	case r.Later(&f.Record):
+		return store.Found{}, false, nil
+	}
+	return f, true, nil
+}
+
 // carry takes over a record as it was read from the old store. tombstone is true if the
-// new store cannot keep its outcome, and has a tombstone instead.
+// new store cannot keep its outcome, and has a tombstone instead. It sets the timer of a
+// saga before the record is there, so that no process which dies in between leaves a saga
+// without one.
 func (c *carrier) carry(ctx context.Context, r *store.Record) (f store.Found, tombstone bool, err error) {
 	steps, err := c.steps(ctx, r)
 	if err != nil {
@@ -81,14 +99,18 @@ func (c *carrier) steps(ctx context.Context, r *store.Record) ([]store.Step, err
 	return steps, nil
 }
 
-// setTimer makes a worker look at a saga as soon as its record is there.
+// timerWait is the wait of the timers that carry sets. A worker whose look at a saga
+// carries it, and fails, does not look again at once.
+const timerWait = time.Second
+
+// setTimer makes a worker look at a saga whose record is about to come.
 func (c *carrier) setTimer(ctx context.Context, k store.Key) error {
 	if c.timers == nil {
 		return fmt.Errorf("moved: the record %s is of a saga, and the new store keeps no timers; choose a store that does", k.Short())
 	}
 	var version store.Owner
 	_, _ = rand.Read(version[:]) // it never fails
-	if _, err := c.timers.SetTimer(ctx, k, store.Owner{}, version, 0); err != nil {
+	if _, err := c.timers.SetTimer(ctx, k, store.Owner{}, version, timerWait); err != nil {
 		return fmt.Errorf("moved: set the timer of a saga in the new store: %w", err)
 	}
 	return nil

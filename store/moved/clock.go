@@ -17,9 +17,17 @@ const MaxClockWait = time.Minute
 // clockOperation is an operation that no call can have, because it contains a #.
 const clockOperation = "#clock"
 
-// waitForClock waits until the new store's clock is past the old one's.
+// severalClocks is a store of several stores, each with a clock of its own, as package
+// shardstore makes it.
+type severalClocks interface {
+	// LatestClock is the time of the fastest clock. It changes nothing.
+	LatestClock(ctx context.Context) (time.Time, error)
+}
+
+// waitForClock waits until the new store's clock is past the old one's: if there are
+// several, the new store's slowest clock is past the old store's fastest.
 func waitForClock(ctx context.Context, to, from store.Store) error {
-	old, err := clockOf(ctx, from, "old")
+	old, err := latestClock(ctx, from)
 	for err == nil {
 		var now time.Time
 		if now, err = clockOf(ctx, to, "new"); err != nil || now.After(old) {
@@ -34,7 +42,20 @@ func waitForClock(ctx context.Context, to, from store.Store) error {
 	return err
 }
 
-// clockOf reads the clock of a store, and changes nothing.
+// latestClock reads the fastest clock of the old store.
+func latestClock(ctx context.Context, from store.Store) (time.Time, error) {
+	several, ok := store.As[severalClocks](from)
+	if !ok {
+		return clockOf(ctx, from, "old")
+	}
+	now, err := several.LatestClock(ctx)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("moved: read the clocks of the old store: %w", err)
+	}
+	return now, nil
+}
+
+// clockOf reads the clock of a store, the slowest if it has several, and changes nothing.
 func clockOf(ctx context.Context, st store.Store, which string) (time.Time, error) {
 	t, ok := store.As[store.Timers](st)
 	if !ok {

@@ -119,7 +119,7 @@ func TestCopy_Saga_HasTimer(t *testing.T) {
 	if _, err := moved.Copy(t.Context(), to, from, nil); err != nil {
 		t.Fatal(err)
 	}
-	due, _, err := to.DueTimers(t.Context(), "trip##saga", 0, 10)
+	due, _, err := to.DueTimers(t.Context(), "trip##saga", time.Second, 10)
 	if err != nil || len(due) != 1 || due[0].Key != open {
 		t.Errorf("due are %+v, %v", due, err)
 	}

@@ -17,8 +17,8 @@
 //
 // A record keeps its state, fence, owner, times, outcome and steps. The fences of the new
 // store are above the fences of the old one, because New waits until the new store's clock
-// is past the old store's. The timers of sagas are set again, due at once: a timer may be
-// early. Messages of an outbox are in tables of their own and are not moved, and calls in
+// is past the old store's. The timers of sagas are set again, due after a second: a timer may
+// be early. Messages of an outbox are in tables of their own and are not moved, and calls in
 // a transaction (Atomic) do not pass the store that New makes: copy all records while no
 // process runs.
 package moved

@@ -12,8 +12,10 @@ import (
 // before a read, it takes the record of the key over from the old store, if that has one
 // that has not expired: so a call that ran in the old store is answered, refused or
 // awaited as if nothing had been moved. It costs each claim and each read a read of the
-// old store. If the old store does not answer, no claim is made. All else goes to the new
-// store alone; the old one is only read.
+// old store, and one of the new store if the old one has a record. If the old store does
+// not answer, no claim is made. If the old store has a record and the new one does not
+// take it over, the record comes with the error. All else goes to the new store alone;
+// the old one is only read.
 //
 // New waits up to [MaxClockWait] until the clock of the new store is past the old one's,
 // so that the fences of each key grow; ctx ends the wait. It returns an error if the new
@@ -45,7 +47,7 @@ func (s *movedStore) Claim(ctx context.Context, p store.Proposal) (store.Found, 
 	f, ok, err := s.take(ctx, p.Key)
 	switch {
 	case err != nil:
-		return store.Found{}, err
+		return f, err
 	case ok:
 		return p.Found(&f.Record, f.Now), nil
 	}
@@ -57,7 +59,7 @@ func (s *movedStore) Get(ctx context.Context, k store.Key) (store.Found, error) 
 	f, ok, err := s.take(ctx, k)
 	switch {
 	case err != nil:
-		return store.Found{}, err
+		return f, err
 	case ok:
 		f.Won = false
 		return f, nil
@@ -70,22 +72,38 @@ func (s *movedStore) Get(ctx context.Context, k store.Key) (store.Found, error) 
 const tries = 8
 
 // take takes over the record of a key from the old store. If that has none that counts,
-// ok is false. Otherwise the result is the record that the new store has then.
+// ok is false. Otherwise the result is the record that the new store has then. With an
+// error, the result is the record of one of the stores if one was found.
 func (s *movedStore) take(ctx context.Context, k store.Key) (f store.Found, ok bool, err error) {
+	var old store.Found
 	for range tries {
-		old, err := s.carrier.from.Get(ctx, k)
+		old, err = s.carrier.from.Get(ctx, k)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			return f, false, nil
 		case err != nil:
-			return f, false, fmt.Errorf("moved: read the old store: %w", err)
+			return withoutOutcome(old), false, fmt.Errorf("moved: read the old store: %w", err)
 		case old.Record.Expired(old.Now):
 			return f, false, nil
 		}
-		f, _, err = s.carrier.carry(ctx, &old.Record)
-		if !errors.Is(err, errChanged) {
-			return f, err == nil, err
+		f, ok, err = s.carrier.there(ctx, &old.Record)
+		if err == nil && !ok {
+			f, _, err = s.carrier.carry(ctx, &old.Record)
+		}
+		switch {
+		case err == nil:
+			return f, true, nil
+		case !errors.Is(err, errChanged) && f.Record.Key == k: // the new store has found it
+			return withoutOutcome(f), false, err
+		case !errors.Is(err, errChanged):
+			return withoutOutcome(old), false, err
 		}
 	}
-	return f, false, errors.New("moved: the record keeps changing in the old store; stop the processes that still use that store")
+	return withoutOutcome(old), false, errors.New("moved: the record keeps changing in the old store; stop the processes that still use that store")
+}
+
+// withoutOutcome is a record that comes with an error.
+func withoutOutcome(f store.Found) store.Found {
+	f.Won, f.Record.Outcome = false, store.Outcome{}
+	return f
 }

@@ -3,6 +3,7 @@ package moved_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/moved"
+	"github.com/semel-go/semel/store/shardstore"
 )
 
 func TestClaim_RecordInOldStore_IsTakenOver(t *testing.T) {
@@ -96,6 +98,66 @@ func TestClaim_OldStoreDown_IsRefused(t *testing.T) {
 	}
 }
 
+// refusing is a store that takes over nothing.
+type refusing struct{ *clocked }
+
+func (refusing) Receive(context.Context, store.Record, []store.Step) (store.Found, error) {
+	return store.Found{}, errDown
+}
+
+// The old store has shown the record, so this is no outage: the handler does not run without
+// a record.
+func TestClaim_NewStoreDoesNotTakeRecord_UnprotectedCallDoesNotRun(t *testing.T) {
+	for _, state := range []store.State{store.Processing, store.Completed} {
+		to, from := stores()
+		put(t, from, key("k"), state)
+		for name, st := range map[string]store.Store{
+			"the new store takes no record":      join(t, refusing{to}, from),
+			"the new store answers no read":      join(t, down{to}, from),
+			"the steps of the old store are bad": join(t, to, unreadable{clocked: from, key: key("k"), fault: errDown}),
+		} {
+			g, err := semel.New(st, &semel.Options{UnprotectedOnOutage: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &service{guard: g}
+			if _, err := s.call("k"); !errors.Is(err, semel.ErrUnavailable) || s.runs != 0 {
+				t.Errorf("%v in the old store, and %s: %d runs, %v; want ErrUnavailable", state, name, s.runs, err)
+			}
+			for method, ask := range map[string]func() (store.Found, error){
+				"Get": func() (store.Found, error) { return st.Get(t.Context(), key("k")) },
+				"Claim": func() (store.Found, error) {
+					return st.Claim(t.Context(), store.Proposal{Key: key("k"), State: store.Processing, Owner: owner(9), Lease: time.Hour})
+				},
+			} {
+				f, err := ask()
+				if r := f.Record; err == nil || f.Won || r.Key != key("k") || r.State != state || !r.Outcome.Equal(store.Outcome{}) {
+					t.Errorf("%v in the old store, and %s: %s shows a %v record of %q with the code %d, won %v, %v; want the record without its outcome", state, name, method, r.State, r.Key.Value, r.Outcome.Code, f.Won, err)
+				}
+			}
+		}
+		if _, err := to.Get(t.Context(), key("k")); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%v in the old store: the new store has %v", state, err)
+		}
+	}
+}
+
+// A duplicate of a record that is there already does not write.
+func TestClaim_RecordIsInBothStores_NewStoreIsOnlyRead(t *testing.T) {
+	to, from := stores()
+	first, err := newService(t, from, semel.Retry).call("k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := moved.Copy(t.Context(), to, from, nil); err != nil {
+		t.Fatal(err)
+	}
+	s := newService(t, join(t, refusing{to}, from), semel.Retry)
+	if again, err := s.call("k"); err != nil || again != first || s.runs != 0 {
+		t.Errorf("%q, %d runs, %v; want %q", again, s.runs, err, first)
+	}
+}
+
 func TestClaim_ExpiredInOldStore_IsNewCall(t *testing.T) {
 	to, from := stores()
 	put(t, from, key("old"), store.Completed)
@@ -169,6 +231,30 @@ func TestNew_ClockBehind_FencesGrow(t *testing.T) {
 	f, err := st.Claim(t.Context(), store.Proposal{Key: key("swept"), State: store.Processing, Owner: owner(9), Lease: time.Hour})
 	if err != nil || f.Record.Fence <= swept.Fence || f.Record.Fence < uint64(from.micros.Load()) {
 		t.Errorf("a claim in the new store has fence %d; the old store was at %d, %v", f.Record.Fence, from.micros.Load(), err)
+	}
+}
+
+// The clocks of shards may differ. Here the fast shard is ahead of the new store.
+func TestNew_OldStoreHasShards_WaitsForFastestClock(t *testing.T) {
+	slow, fast := newClocked(noon), newClocked(time.Now().Add(50*time.Millisecond).UnixMicro())
+	from, err := shardstore.New([]shardstore.Shard{{Name: "slow", Store: slow}, {Name: "fast", Store: fast}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := key("k")
+	for i := 0; from.On(k) != "fast"; i++ {
+		k = key(fmt.Sprint("k", i))
+	}
+	f, err := from.Claim(t.Context(), store.Proposal{Key: k, State: store.Processing, Owner: owner(1), Attempt: 1, Lease: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := from.Settle(t.Context(), f.Record.Lease(), store.Settlement{State: store.Completed, Attempt: 1}); err != nil { // it has expired
+		t.Fatal(err)
+	}
+	after, err := join(t, newClockedRunning(), from).Claim(t.Context(), store.Proposal{Key: k, State: store.Processing, Owner: owner(2), Attempt: 1, Lease: time.Hour})
+	if err != nil || after.Record.Fence <= f.Record.Fence {
+		t.Errorf("the fence went from %d to %d, %v", f.Record.Fence, after.Record.Fence, err)
 	}
 }
 

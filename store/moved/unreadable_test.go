@@ -17,14 +17,18 @@ import (
 type unreadable struct {
 	*clocked
 	key    store.Key
-	record bool // false: its steps
+	record bool  // false: its steps
+	fault  error // nil: the record, or the step, is corrupt
 }
 
 func (u unreadable) err(k store.Key, record bool) error {
-	if k == u.key && record == u.record {
-		return fmt.Errorf("%w: the key that encrypts it is not known", store.ErrCorrupt)
+	switch {
+	case k != u.key || record != u.record:
+		return nil
+	case u.fault != nil:
+		return u.fault
 	}
-	return nil
+	return fmt.Errorf("%w: the key that encrypts it is not known", store.ErrCorrupt)
 }
 
 func (u unreadable) Get(ctx context.Context, k store.Key) (store.Found, error) {

@@ -32,6 +32,21 @@ func (t timers) DropTimer(ctx context.Context, k store.Key, seen store.Owner) er
 	return t.shards[i].wrap(t.timers[i].DropTimer(ctx, k, seen))
 }
 
+// LatestClock is the time of the fastest clock of the shards. Package moved waits for it,
+// because the fences of a shard are times of its clock.
+func (t timers) LatestClock(ctx context.Context) (latest time.Time, err error) {
+	for i, shard := range t.timers {
+		_, now, err := shard.DueTimers(ctx, "#clock", 0, 1) // no call has such an operation
+		if err != nil {
+			return time.Time{}, t.shards[i].wrap(err)
+		}
+		if now.After(latest) {
+			latest = now
+		}
+	}
+	return latest, nil
+}
+
 // DueTimers implements store.Timers. It asks all shards. If some do not answer, it
 // returns the timers of the others with the error. The time is that of the slowest
 // clock.

@@ -43,6 +43,26 @@ func TestDueTimers_ShardDown_OthersAreFound(t *testing.T) {
 	}
 }
 
+// A clock that cannot be read may be the fastest.
+func TestLatestClock_EachShard_FastestOrError(t *testing.T) {
+	type several interface {
+		LatestClock(ctx context.Context) (time.Time, error)
+	}
+	w := newWorld(t, 3, time.Hour, nil)
+	clocks, ok := store.As[several](w)
+	if !ok {
+		t.Fatal("the store has no LatestClock")
+	}
+	if now, err := clocks.LatestClock(t.Context()); err != nil || !now.Equal(store.Time(store.Micros(w.now(2)))) {
+		t.Errorf("%v, error %v; want %v", now, err, w.now(2))
+	}
+	s := newStore(t, shardstore.Shard{Name: "a", Store: timerless{memstore.New(nil)}}, shardstore.Shard{Name: "b", Store: memstore.New(nil)})
+	clocks, _ = store.As[several](s)
+	if now, err := clocks.LatestClock(t.Context()); !errors.Is(err, errDown) || !strings.Contains(err.Error(), `"a"`) {
+		t.Errorf("%v, error %v; want the error of a", now, err)
+	}
+}
+
 func TestUnwrap_OneShardKeepsNoTimers_NoneAreKept(t *testing.T) {
 	s := newStore(t, shardstore.Shard{Name: "a", Store: bare{memstore.New(nil)}}, shardstore.Shard{Name: "b", Store: memstore.New(nil)})
 	if _, ok := store.As[store.Timers](s); ok {

@@ -21,6 +21,7 @@
 //   - Advance: expiry to the microsecond, and a clock that is set back
 //   - Reopen: races between two handles
 //   - Begin: transactions
+//   - HideOutcomes: records whose outcomes cannot be read
 //
 // The suite demands these properties, which the docs of store.Store leave open:
 //

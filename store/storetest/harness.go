@@ -32,6 +32,11 @@ type Harness struct {
 	// transactions.
 	Begin func(t testing.TB, s store.Store) Tx
 
+	// HideOutcomes makes the outcomes that s has recorded unreadable, as an outage of the
+	// place where they are kept does. The rest of the records stays readable. If
+	// HideOutcomes is nil, a record that can be read has its outcome.
+	HideOutcomes func(t testing.TB, s store.Store)
+
 	// Skew is the largest clock error that the store declares. It is zero for a
 	// store with one clock.
 	Skew time.Duration

@@ -35,6 +35,7 @@ type hooks struct {
 	begin  func(x *modelTx) Tx
 	list   func(ctx context.Context, f store.Filter) iter.Seq2[store.Found, error]
 	timers *timerFlaw // nil: the store keeps no timers
+	hide   func()     // nil: no outcome can be hidden
 }
 
 // searched are hooks that can be searched.
@@ -137,6 +138,13 @@ func mutantHarness(mu mutant) Harness {
 			return x
 		},
 		Reopen: func(_ testing.TB, s store.Store) store.Store { return s },
+		HideOutcomes: func(t testing.TB, s store.Store) {
+			h, _ := store.As[*hooks](s)
+			if h.hide == nil {
+				t.Skip("the mutant hides no outcome")
+			}
+			h.hide()
+		},
 	}
 }
 

@@ -63,6 +63,32 @@ var fieldMutants = []mutant{
 		}}
 	}},
 	{"an attempt of zero is none", "record", loses(func(p *prop) { p.Attempt = max(1, p.Attempt) })},
+	{"a record whose outcome cannot be read is not shown", "record", hides(func(store.Found) (store.Found, error) { return store.Found{}, errHidden })},
+	{"a record whose outcome cannot be read is absent", "record", hides(func(f store.Found) (store.Found, error) { return f, store.ErrNotFound })},
+	{"an outcome that cannot be read is empty", "record", hides(func(f store.Found) (store.Found, error) { return f, nil })},
+}
+
+var errHidden = errors.New("the outcome cannot be read")
+
+// hides answers with a record whose outcome is hidden as answer does.
+func hides(answer func(f store.Found) (store.Found, error)) func(m *model) *hooks {
+	return func(m *model) *hooks {
+		hidden := false
+		out := func(f store.Found, err error) (store.Found, error) {
+			if err == nil && hidden && f.Record.State.Terminal() {
+				f.Record.Outcome = store.Outcome{}
+				return answer(f)
+			}
+			return f, err
+		}
+		return &hooks{
+			model: m,
+			claim: func(ctx ctxT, p prop) (store.Found, error) { return out(m.Claim(ctx, p)) },
+			swap:  func(ctx ctxT, seen store.Seen, p prop) (store.Found, error) { return out(m.Swap(ctx, seen, p)) },
+			get:   func(ctx ctxT, k store.Key) (store.Found, error) { return out(m.Get(ctx, k)) },
+			hide:  func() { hidden = true },
+		}
+	}
 }
 
 // folds keeps records under another key, and gives them out under the one that

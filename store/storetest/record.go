@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -12,6 +13,7 @@ var recordChecks = []check{
 	{"all fields come back from a swap", recordSwap},
 	{"a change by one handle is read by the other at once", recordHandles},
 	{"migrating again changes nothing", recordMigrate},
+	{"an outcome that cannot be read is an error with its record", recordHidden},
 }
 
 // full proposes something in every field.
@@ -117,4 +119,31 @@ func recordMigrate(b *bed) {
 		b.unchanged(held)
 	}
 	b.settle(held.Lease(), settlement(store.Completed, long))
+}
+
+func recordHidden(b *bed) {
+	if b.h.HideOutcomes == nil {
+		b.Skip("Harness.HideOutcomes is nil")
+	}
+	done := b.put(key("hidden"), store.Completed, long)
+	held := b.put(key("held"), store.Processing, long)
+	b.h.HideOutcomes(b.TB, b.st)
+	stale := done.Seen()
+	stale.Fence--
+	for name, ask := range map[string]func() (store.Found, error){
+		"Claim": func() (store.Found, error) { return b.st.Claim(b.Context(), proposal(done.Key, store.Processing)) },
+		"Swap": func() (store.Found, error) {
+			return b.st.Swap(b.Context(), stale, proposal(done.Key, store.Processing))
+		},
+		"Get": func() (store.Found, error) { return b.st.Get(b.Context(), done.Key) },
+	} {
+		f, err := ask()
+		if err == nil || errors.Is(err, store.ErrNotFound) || f.Won {
+			b.Errorf("%s: won %v, error %v; want an error other than ErrNotFound", name, f.Won, err)
+		}
+		if r := f.Record; r.Lease() != done.Lease() || r.State != done.State || !r.Outcome.Equal(store.Outcome{}) {
+			b.Errorf("%s: a %v record of %q with fence %d and the outcome %+v; want the record without its outcome", name, r.State, r.Key.Value, r.Fence, r.Outcome)
+		}
+	}
+	b.unchanged(held)
 }

@@ -54,6 +54,11 @@ func TestRun_Model_Passes(t *testing.T) {
 	})
 }
 
+func TestRun_OutcomesHiddenAndRecordsShown_Passes(t *testing.T) {
+	h := mutantHarness(mutant{make: hides(func(f store.Found) (store.Found, error) { return f, errHidden })})
+	runChecks(t, &h, recordChecks)
+}
+
 // realTime is a store whose clock runs, and can be moved all the same.
 type realTime struct {
 	store.Store

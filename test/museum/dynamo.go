@@ -43,6 +43,16 @@ var dynamos = []Mutant{
 		Old: "e.allEqual(was, seenAttributes...)", New: "e.equal(s.opt.PartitionKey, was[s.opt.PartitionKey])",
 	},
 	{
+		Name: "DynamoDB: a sweep reads a large partition of the application again and again", Rule: "rule 7",
+		Dir: dynamo, Func: "(*sweeper).tablePage", Package: dynamo, Run: "TestSweep_LargePartitionOfApplication_PassEnds",
+		Old: "sort: d.text(s.opt.SortKey)", New: "sort: sortValue",
+	},
+	{
+		Name: "DynamoDB: a store sweeps the records of a longer prefix", Rule: "scope",
+		Dir: dynamo, Func: "(*Store).isOwn", Package: dynamo, Run: "TestPrefix_BeginsAnother_StoresSeeNothingOfEachOther",
+		Old: "== len(s.opt.Prefix)", New: ">= len(s.opt.Prefix)",
+	},
+	{
 		Name: "DynamoDB: a key that the time to live removed begins with a low fence", Rule: "rule 5",
 		Dir: dynamo, Func: "(*Store).claim", Package: dynamo, Run: "TestFence_RemovedByTimeToLive_Grows",
 		Old: "r := p.Insert(now, s.sweptFence.Load())", New: "r := p.Insert(now, s.sweptFence.Load())\nr.Fence = s.sweptFence.Load() + 1",
@@ -101,6 +111,11 @@ var dynamos = []Mutant{
 		Name: "DynamoDB: a transaction commits the writes of a handler that failed", Rule: "atomic",
 		Dir: dynamo, Func: "(*Tx).Nested", Package: dynamo, Run: "TestAtomic_HandlerFails_WritesNothing",
 		Old: "t.entries, t.order, t.writes = saved, t.order[:order:order], t.writes[:writes:writes]", New: "t.entries, t.order, _ = saved, t.order[:order:order], writes",
+	},
+	{
+		Name: "DynamoDB: a transaction in doubt says that nothing was written", Rule: "atomic",
+		Dir: dynamo, Func: "(*Store).explain", Package: dynamo, Run: "TestCommit_InProgress_IsInDoubtAndNoConflict",
+		Old: "if errors.Is(err, semel.ErrInDoubt) {", New: "if false {",
 	},
 	{
 		Name: "DynamoDB: a write of the handler that is refused is an outage of the store", Rule: "rule 13",

@@ -62,6 +62,26 @@ var encryptions = []Mutant{
 		Old: "if c.RequireEncrypted {", New: "if c.RequireEncrypted && p.kind == 0 {",
 	},
 	{
+		Name: "encryption: a tombstone without a ciphertext is corrupt", Rule: "rule 10",
+		Dir: encryption, Func: "(*Cipher).openOutcome", Package: dynamo, Run: "TestEncryption_ObjectNotThere_IsNotKept",
+		Old: "r.State == store.Completed && o.Equal", New: "false && o.Equal",
+	},
+	{
+		Name: "encryption: a tombstone in the clear is accepted although it must be encrypted", Rule: "encrypted",
+		Dir: encryption, Func: "(*Cipher).openOutcome", Package: encryption, Run: "TestGet_TombstoneInPlaceOfResult_DoneAndNothingElse",
+		Old: "Code: o.Code, Codec: Codec, Gone: true", New: "Code: o.Code, Codec: o.Codec, Gone: true",
+	},
+	{
+		Name: "encryption: a tombstone makes a failure of a result", Rule: "encrypted",
+		Dir: encryption, Func: "(*Cipher).openOutcome", Package: encryption, Run: "TestGet_TombstoneInPlaceOfResult_DoneAndNothingElse",
+		Old: "r.State == store.Completed && o.Equal", New: "r.State.Terminal() && o.Equal",
+	},
+	{
+		Name: "encryption: a tombstone brings headers along", Rule: "encrypted",
+		Dir: encryption, Func: "(*Cipher).openOutcome", Package: encryption, Run: "TestGet_TombstoneInPlaceOfResult_DoneAndNothingElse",
+		Old: "o.Equal(store.Outcome{Code: o.Code, Codec: Codec, Gone: true})", New: "o.Gone && o.Codec == Codec && len(o.Body) == 0",
+	},
+	{
 		Name: "encryption: what stands beside a ciphertext may be changed", Rule: "encrypted",
 		Dir: encryption, Func: "(*Cipher).openStep", Package: encryption, Run: "TestSteps_AnyByteOfStepChanged_Refused",
 		Old: "sealed.Failed != s.Failed || ", New: "",

@@ -39,6 +39,34 @@ var moves = []Mutant{
 		Old: "lapsed.IsSaga(r.Key) && !r.State.Terminal()", New: "lapsed.IsSaga(r.Key) && r.State.Terminal()",
 	},
 	{
+		Name: "an error of the new store hides the record of the old one, so that a call runs without one", Rule: "rule 11",
+		Dir: moved, Func: "(*movedStore).take", Package: moved, Run: "TestClaim_NewStoreDoesNotTakeRecord_UnprotectedCallDoesNotRun",
+		Old: `
+			case !errors.Is(err, errChanged):
+				return withoutOutcome(old), false, err`,
+		New: `
+			case !errors.Is(err, errChanged):
+				return store.Found{}, false, err`,
+	},
+	{
+		Name: "each read of a saga sets its timer again", Rule: "saga 7",
+		Dir: moved, Func: "(*movedStore).take", Package: moved, Run: "TestGet_SagaOfOldStore_WorkerLooksAFewTimes",
+		Old: "if err == nil && !ok {", New: "if err == nil {",
+	},
+	{
+		Name: "the record of a saga is there before its timer", Rule: "saga 7",
+		Dir: moved, Func: "(*carrier).carry", Package: moved, Run: "TestGet_OpenSagaOfOldStore_TimerIsThereBeforeRecord",
+		Old: "if err := c.setTimer(ctx, r.Key); err != nil {",
+		New: `
+			defer func() { err = errors.Join(err, c.setTimer(ctx, r.Key)) }()
+			if err := error(nil); err != nil {`,
+	},
+	{
+		Name: "the fastest clock of shards is not waited for", Rule: "rule 5",
+		Dir: shards, Func: "timers.LatestClock", Package: moved, Run: "TestNew_OldStoreHasShards_WaitsForFastestClock",
+		Old: "now.After(latest)", New: "latest.IsZero() || now.Before(latest)",
+	},
+	{
 		Name: "a clock that is behind is not waited for", Rule: "rule 5",
 		Dir: moved, Func: "waitForClock", Package: moved, Run: "TestNew_ClockBehind_FencesGrow",
 		Old: "err != nil || now.After(old)", New: "err != nil || !now.IsZero()",
