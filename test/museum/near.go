@@ -280,16 +280,6 @@ var shardings = []Mutant{
 		Old: "if err != nil && !errors.Is(err, store.ErrCorrupt) {", New: "if err != nil {",
 	},
 	{
-		Name: "a part that hangs takes all the time of a step", Rule: "lanes",
-		Dir: seam, Func: "PartContext", Package: shards, Run: "TestSweep_ShardHangs_OthersAreSwept",
-		Old: "return context.WithTimeout(ctx, time.Until(deadline)/2)", New: "_ = deadline; return context.WithCancel(ctx)",
-	},
-	{
-		Name: "a slow part is not swept because it comes after others in a step", Rule: "lanes",
-		Dir: seam, Func: "SweepParts", Package: seam, Run: "TestSweepParts_PartsHang_OthersHaveAllTheirTime|TestSweepParts_LaterPartFails_GetsAStepOfItsOwn",
-		Old: "case !first:", New: "case !first && false:",
-	},
-	{
 		Name: "a shard that hangs hides the records of the others", Rule: "lanes",
 		Dir: shards, Func: "lister.list", Package: shards, Run: "TestList_ShardHangs_YieldsOthersThenError",
 		Old: "store.PartContext(ctx)", New: "context.WithCancel(ctx)",
