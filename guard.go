@@ -129,8 +129,8 @@ func errorText(err error) string {
 
 // The methods below bound how long the Guard waits for an answer of the store. Three
 // kinds of calls have limits of their own: renewals (less than a fifth of the lease), the
-// settlement of a run with all its repeats (SettleTimeout), and Wait and List,
-// which are long on purpose and end with their caller.
+// settlement of a run with all its repeats (SettleTimeout), and Wait and List, which are
+// long on purpose: Wait ends with its caller, and List is limited in listParked.
 
 // storeContext is the context of one question to the store.
 func (g *Guard) storeContext(ctx context.Context) (context.Context, context.CancelFunc) {

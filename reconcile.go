@@ -123,7 +123,9 @@ func (g *Guard) settleReconciled(x *Execution, r *store.Record, v Verdict, err e
 //
 // Calls that stay unknown are no error. err joins the errors of Options.Reconcile,
 // an *Error for each call that the store failed, and the cause of ctx if ctx ends
-// first.
+// first. If the store does not list all parked calls within 30 s (or Options.StoreTimeout,
+// if that is longer), for example because a part of it is down, Reconcile asks about those
+// that it lists, and err has the store's error too.
 func (g *Guard) Reconcile(ctx context.Context, operation string, limit int) (settled int, err error) {
 	switch {
 	case g == nil || g.store == nil:
@@ -135,28 +137,7 @@ func (g *Guard) Reconcile(ctx context.Context, operation string, limit int) (set
 	case limit <= 0:
 		return 0, invalid(operation, fmt.Errorf("limit: is %d; at least 1 is needed", limit))
 	}
-	var errs []error
-	var parked []store.Record // read the whole list first, because the loop below changes records
-	for f, err := range g.lister.List(ctx, store.Filter{Operation: operation, States: []store.State{store.Unknown}}) {
-		if errors.Is(err, store.ErrCorrupt) { // the list goes on after it; one error stands for all
-			if errs == nil {
-				errs = append(errs, &Error{Reason: store.ErrCorrupt, Operation: operation, Cause: err})
-			}
-			continue
-		}
-		if err != nil {
-			return 0, &Error{Reason: ErrUnavailable, Operation: operation, Cause: err}
-		}
-		if lapsed.IsSaga(f.Record.Key) { // only an operator decides about a saga
-			continue
-		}
-		// Take the records that were asked about longest ago, so that undecidable ones do not crowd out the rest.
-		i, _ := slices.BinarySearchFunc(parked, f.Record.Updated, func(r store.Record, t time.Time) int { return r.Updated.Compare(t) })
-		if i < limit {
-			parked = slices.Insert(parked, i, f.Record)
-			parked = parked[:min(len(parked), limit)]
-		}
-	}
+	parked, errs := g.listParked(ctx, operation, limit)
 	for i := range parked {
 		switch err := g.reconcile(ctx, &parked[i]); {
 		case err == nil:
@@ -168,6 +149,41 @@ func (g *Guard) Reconcile(ctx context.Context, operation string, limit int) (set
 		}
 	}
 	return settled, errors.Join(errs...)
+}
+
+// listTimeout is how long the list of parked calls may take, if StoreTimeout is not longer.
+// It reads many records.
+const listTimeout = 30 * time.Second
+
+// listParked returns the parked calls that were asked about longest ago, at most limit, and
+// why there may be more. It reads the whole list, because the caller changes records.
+func (g *Guard) listParked(ctx context.Context, operation string, limit int) (parked []store.Record, errs []error) {
+	limited, cancel := context.WithTimeout(ctx, max(listTimeout, g.options.StoreTimeout))
+	defer cancel()
+	for f, err := range g.lister.List(limited, store.Filter{Operation: operation, States: []store.State{store.Unknown}}) {
+		if errors.Is(err, store.ErrCorrupt) { // the list goes on after it; one error stands for all
+			if errs == nil {
+				errs = append(errs, &Error{Reason: store.ErrCorrupt, Operation: operation, Cause: err})
+			}
+			continue
+		}
+		if err != nil {
+			if limited.Err() != nil && ctx.Err() == nil {
+				err = fmt.Errorf("the list of parked calls has not ended within %v: %w", max(listTimeout, g.options.StoreTimeout), err)
+			}
+			return parked, append(errs, &Error{Reason: ErrUnavailable, Operation: operation, Cause: err})
+		}
+		if lapsed.IsSaga(f.Record.Key) { // only an operator decides about a saga
+			continue
+		}
+		// Undecidable calls must not crowd out the rest.
+		i, _ := slices.BinarySearchFunc(parked, f.Record.Updated, func(r store.Record, t time.Time) int { return r.Updated.Compare(t) })
+		if i < limit {
+			parked = slices.Insert(parked, i, f.Record)
+			parked = parked[:min(len(parked), limit)]
+		}
+	}
+	return parked, errs
 }
 
 // Resolve applies an operator's verdict to a parked call. seen is the record that

@@ -1,6 +1,7 @@
 package saga
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,28 +82,31 @@ func (s *Saga[In, Out]) Work(ctx context.Context, o *WorkOptions) error {
 }
 
 // due finds sagas that are due, and makes their timers due later, so that each is found
-// once.
+// once. If a part of the store fails, it returns the sagas of the others with the error.
 func (c *core) due(ctx context.Context, limit int) (due []store.Timer, err error) {
 	if limit <= 0 {
 		return nil, nil
 	}
 	var found []store.Timer
-	err = c.ask(ctx, func(ctx context.Context) (err error) {
-		found, _, err = c.timers.DueTimers(ctx, c.key("", "").Operation, 0, limit)
-		return err
+	var partErr error
+	err = c.ask(ctx, func(ctx context.Context) error {
+		found, _, partErr = c.timers.DueTimers(ctx, c.key("", "").Operation, 0, limit)
+		if len(found) > 0 { // the sagas of a part that answers do not wait for the others
+			return nil
+		}
+		return partErr
 	})
+	errs := []error{cmp.Or(err, partErr)}
 	for _, t := range found {
 		next := newVersion()
-		set, setErr := c.setTimer(ctx, t.Key, t.Version, next, c.lease)
-		if setErr != nil {
-			return due, setErr
-		}
-		if set { // otherwise another worker has it
+		set, err := c.setTimer(ctx, t.Key, t.Version, next, c.lease)
+		errs = append(errs, err)
+		if set && err == nil { // otherwise another worker has it
 			t.Version = next
 			due = append(due, t)
 		}
 	}
-	return due, err
+	return due, errors.Join(errs...)
 }
 
 // work looks at a saga whose timer was due, and runs it if it can go on.

@@ -160,19 +160,18 @@ func (p *command) build(ctx context.Context) *redis.Cmd {
 	if first.record == "" { // the script that only returns the time
 		args = append(args, 0)
 	} else {
-		doubts := sc.doubts || sc.terms && first.terms.state == store.Unknown
-		shared := 1
-		if doubts {
-			shared = 2
-		}
-		args = append(args, len(p.calls)+shared)
+		count := len(args)
+		args = append(args, nil) // the number of keys
 		for _, c := range p.calls {
 			args = append(args, c.record)
 		}
-		args = append(args, first.sweptFence) // all have the same
-		if doubts {
+		if sc.fence {
+			args = append(args, first.sweptFence) // all have the same
+		}
+		if sc.doubts || sc.terms && first.terms.state == store.Unknown {
 			args = append(args, doubtsOf(first.sweptFence))
 		}
+		args[count] = len(args) - count - 1
 	}
 	if sc.terms {
 		args = first.terms.appendArgs(args)

@@ -20,27 +20,24 @@ func (s *Store) Check(ctx context.Context) error {
 		return s.explain("check", err)
 	}
 	all, err := s.nodes(ctx)
-	if err == nil {
-		err = s.judge(ctx, all, func(set *settings) []finding { return append(set.running(&s.opt), set.durable(&s.opt)...) })
+	errs := []error{err}
+	for _, on := range all {
+		part, cancel := s.partContext(ctx)
+		errs = append(errs, on.judge(part, func(set *settings) []finding { return append(set.running(&s.opt), set.durable(&s.opt)...) }))
+		cancel()
 	}
-	return s.explain("check", err)
+	return s.explain("check", errors.Join(errs...))
 }
 
-// judge reads the settings of servers and joins the findings.
-func (s *Store) judge(ctx context.Context, all []node, judge func(*settings) []finding) error {
+// judge reads the settings of a server and joins the findings.
+func (on *node) judge(ctx context.Context, judge func(*settings) []finding) error {
+	set, err := readSettings(ctx, *on)
+	if err != nil {
+		return on.explain(err)
+	}
 	var errs []error
-	for _, on := range all {
-		set, err := readSettings(ctx, on)
-		if err != nil {
-			return err
-		}
-		for _, f := range judge(set) {
-			where := ""
-			if on.name != "" {
-				where = "node " + on.name + ": "
-			}
-			errs = append(errs, fmt.Errorf("%w: %s%s: %s", ErrUnsafe, where, f.name, f.why))
-		}
+	for _, f := range judge(set) {
+		errs = append(errs, on.explain(fmt.Errorf("%w: %s: %s", ErrUnsafe, f.name, f.why)))
 	}
 	return errors.Join(errs...)
 }

@@ -177,8 +177,8 @@ func TestCluster_SweepListCheck_CoverAllNodes(t *testing.T) {
 	if n != 30 {
 		t.Errorf("%d listed, want 30", n)
 	}
-	gone := place{node: "127.0.0.1:0"} // a node that has left goes before the others
-	if res, err := s.Sweep(t.Context(), gone.cursor(), 7); err != nil || res.Deleted != 0 {
+	gone := store.Cursor("1||127.0.0.1:0|0 ") // a node that has left goes before the others
+	if res, err := s.Sweep(t.Context(), gone, 7); err != nil || res.Deleted != 0 {
 		t.Errorf("from a node that has left: %+v, %v", res, err)
 	}
 	if _, err := s.Sweep(t.Context(), "nonsense", 7); err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/coalesce"
 	"github.com/semel-go/semel/store/redisstore/redistest"
+	"github.com/semel-go/semel/sweep"
 )
 
 // A node of a cluster hangs, and takes all that its lanes may have in flight
@@ -74,6 +76,63 @@ func TestCluster_NodeHangs_OtherNodesAnswer(t *testing.T) {
 				t.Fatalf("a key of another node: %v", err)
 			}
 		}
+	}
+}
+
+// A node of a cluster hangs: lists and sweeps go on with the other nodes, and end with its
+// error before the caller's time is over.
+func TestCluster_NodeHangs_OthersAreListedAndSwept(t *testing.T) {
+	t.Parallel()
+	all := redistest.StartCluster(t, false)
+	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: all.Addrs(), ReadTimeout: time.Hour, ContextTimeoutEnabled: true})
+	t.Cleanup(func() { _ = c.Close() })
+	s := openOn(t, c, nil)
+	hung, want := all.Masters[0], 0
+	for i := range 30 {
+		k := testKey(itoa(i))
+		record, _ := s.name(k.Digest())
+		node, err := s.cluster.MasterForKey(t.Context(), record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if node.Options().Addr != hung.Addr() {
+			want++
+		}
+		doubt := claim(t, s, k.Value)
+		if err := s.Settle(t.Context(), doubt.Lease(), store.Settlement{State: store.Unknown, Attempt: 1}); err != nil {
+			t.Fatal(err)
+		}
+		dead := proposal(k.Value)
+		dead.Lease = 1
+		dead.Key.Operation = "dead"
+		for dead.Key.Value = k.Value; ; dead.Key.Value += "x" { // on the same node
+			record, _ := s.name(dead.Key.Digest())
+			if on, err := s.cluster.MasterForKey(t.Context(), record); err != nil || on == node {
+				break
+			}
+		}
+		if f, err := s.Claim(t.Context(), dead); err != nil || !f.Won {
+			t.Fatalf("won %v, error %v", f.Won, err)
+		}
+	}
+	hung.Freeze()
+	t.Cleanup(hung.Thaw)
+	for name, f := range map[string]store.Filter{"all": {Operation: "charge"}, "in doubt": {States: []store.State{store.Unknown}}} {
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+		n, failed := 0, error(nil)
+		for _, err := range s.List(ctx, f) {
+			if failed = err; err == nil {
+				n++
+			}
+		}
+		if n != want || failed == nil || !strings.Contains(failed.Error(), "node "+hung.Addr()) || ctx.Err() != nil {
+			t.Errorf("%s: %d records, error %v; want %d and the error of %s, before the time is over", name, n, failed, want, hung.Addr())
+		}
+		cancel()
+	}
+	stats, err := sweep.Once(t.Context(), s, &sweep.Options{StoreTimeout: 4 * time.Second})
+	if stats.Released != want || err == nil || !strings.Contains(err.Error(), "node "+hung.Addr()) {
+		t.Errorf("%d calls are recovered, error %v; want %d and the error of %s", stats.Released, err, want, hung.Addr())
 	}
 }
 

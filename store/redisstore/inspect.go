@@ -162,7 +162,7 @@ func (s *Store) ask(ctx context.Context, in *inspection) error {
 		return nil
 	}
 	now := &passed{in.dials.Load(), time.Now()}
-	err := s.judge(ctx, []node{in.node}, func(set *settings) []finding {
+	err := in.node.judge(ctx, func(set *settings) []finding {
 		return append(set.running(&s.opt), s.inspections.compare(set)...)
 	})
 	if err == nil {

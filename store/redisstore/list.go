@@ -1,10 +1,12 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -19,6 +21,11 @@ const pageSize = 256
 // It remembers the keys that it has yielded, because the server may return a key
 // twice, unless f.Repeats allows that. For an unreadable record it yields an error that wraps store.ErrCorrupt and
 // continues; any other error ends the list.
+//
+// In a cluster each node has half of the time that ctx has left. List yields the errors of
+// nodes that fail at the end, after the records of the others. A list of other records than
+// those in doubt also ends with an error if a slot moves meanwhile, because SCAN may miss
+// records that move.
 func (s *Store) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found, error] {
 	return func(yield func(store.Found, error) bool) {
 		if err := s.list(ctx, &f, yield); err != nil {
@@ -27,7 +34,10 @@ func (s *Store) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found,
 	}
 }
 
-func (s *Store) list(ctx context.Context, f *store.Filter, yield func(store.Found, error) bool) (err error) {
+// page takes the answers to some reads. more is false if the caller wants no more records.
+type page func(cs []*call) (more bool, err error)
+
+func (s *Store) list(ctx context.Context, f *store.Filter, yield func(store.Found, error) bool) error {
 	if s.closed.Load() {
 		return ErrClosed
 	}
@@ -35,85 +45,133 @@ func (s *Store) list(ctx context.Context, f *store.Filter, yield func(store.Foun
 		return err
 	}
 	given, seen := 0, map[string]struct{}{}
-	page := func(cs []*call) (more bool) {
+	take := func(cs []*call) (more bool, err error) {
 		for _, c := range cs {
 			fd, there, readErr := listed(c)
 			if readErr != nil && !there {
 				err = readErr
-				return false
+				continue
 			}
 			if _, again := seen[c.record]; again || !there || readErr == nil && !f.Match(&fd.Record, fd.Now) {
 				continue
 			}
 			if f.Limit > 0 && given >= f.Limit || !yield(fd, s.explain("list", readErr)) {
-				return false
+				return false, nil
 			}
 			if given++; !f.Repeats {
 				seen[c.record] = struct{}{}
 			}
 		}
-		return true
+		return true, err
 	}
-	read := s.readAll
 	if f.InDoubt() {
-		read = s.readDoubts
+		return s.readDoubts(ctx, take)
 	}
-	readErr := read(ctx, page) // page may have set err
-	return errors.Join(err, readErr)
+	return s.readAll(ctx, take)
 }
 
-// readAll reads all records, and passes them to page until it returns false.
-func (s *Store) readAll(ctx context.Context, page func([]*call) bool) error {
+// readAll reads all records.
+func (s *Store) readAll(ctx context.Context, take page) error {
 	all, err := s.nodes(ctx)
 	if err != nil {
 		return err
 	}
+	parts, err := s.partition(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
 	for _, on := range all {
-		for from, more := uint64(0), true; more; {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			names, next, err := s.scan(ctx, on, from, pageSize)
-			if err != nil {
-				return err
-			}
-			if !page(s.onNode(ctx, on, &s.scripts.get, names)) {
-				return nil
-			}
-			from, more = next, next != 0
+		more, err := s.readNode(ctx, on, take)
+		if !more {
+			return nil
+		}
+		if err != nil {
+			errs = append(errs, on.explain(err))
+			parts = slices.DeleteFunc(parts, func(p *part) bool { return p.name == on.name })
 		}
 	}
-	return nil
+	for _, p := range parts {
+		errs = append(errs, p.explain(s.moving(ctx, p)))
+	}
+	return errors.Join(errs...)
 }
 
-// readDoubts is readAll for the records in doubt. On a single server they have one
-// set, and in a cluster one for each bucket.
-func (s *Store) readDoubts(ctx context.Context, page func([]*call) bool) error {
-	sets := []string{doubtsOf(s.sweptFence)}
-	if s.cluster != nil {
-		sets = make([]string, buckets)
-		for b := range sets {
-			sets[b] = string(s.appendBucket(nil, b)) + inDoubtName
+// readNode reads the records of a node.
+func (s *Store) readNode(ctx context.Context, on node, take page) (more bool, err error) {
+	ctx, cancel := s.partContext(ctx)
+	defer cancel()
+	for from := uint64(0); ; {
+		if err := ctx.Err(); err != nil {
+			return true, err
+		}
+		names, next, err := s.scan(ctx, on, from, pageSize)
+		if err != nil {
+			return true, err
+		}
+		cs := s.onNode(ctx, on, &s.scripts.get, names)
+		if elsewhere := misdirected(cs); len(elsewhere) > 0 {
+			s.exchange(ctx, elsewhere) // the client of a cluster follows records that move
+		}
+		if more, err := take(cs); !more || err != nil || next == 0 {
+			return more, err
+		}
+		from = next
+	}
+}
+
+// readDoubts reads the records in doubt. On a single server they have one set, and in a
+// cluster one for each bucket.
+func (s *Store) readDoubts(ctx context.Context, take page) error {
+	if s.cluster == nil {
+		_, err := s.readSets(ctx, []string{doubtsOf(s.sweptFence)}, take)
+		return err
+	}
+	parts, err := s.partition(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, p := range parts {
+		more, err := s.readPart(ctx, p, take)
+		if !more {
+			return nil
+		}
+		errs = append(errs, p.explain(err))
+	}
+	return errors.Join(errs...)
+}
+
+// readPart reads the records in doubt of a node. If the node answers for some slots only, it
+// reads those.
+func (s *Store) readPart(ctx context.Context, p *part, take page) (more bool, err error) {
+	ctx, cancel := s.partContext(ctx)
+	defer cancel()
+	for buckets := range slices.Chunk(p.buckets, pageSize) {
+		sets := make([]string, len(buckets))
+		for i, b := range buckets {
+			sets[i] = string(s.appendBucket(nil, b)) + inDoubtName
+		}
+		more, setsErr := s.readSets(ctx, sets, take)
+		if !more {
+			return false, nil
+		}
+		err = cmp.Or(err, setsErr)
+		if _, answered := errors.AsType[redis.Error](setsErr); setsErr != nil && !answered {
+			break
 		}
 	}
-	for len(sets) > 0 {
-		n := min(len(sets), pageSize)
-		if more, err := s.readSets(ctx, sets[:n], page); err != nil || !more {
-			return err
-		}
-		sets = sets[n:]
-	}
-	return nil
+	return true, err
 }
 
 // readSets reads the records that the sets name. It asks for all sets in one round
-// trip, and again for those that have more.
-func (s *Store) readSets(ctx context.Context, sets []string, page func([]*call) bool) (more bool, err error) {
+// trip, and again for those that have more. If it fails, it reads first what it can.
+func (s *Store) readSets(ctx context.Context, sets []string, take page) (more bool, err error) {
 	from := make(map[string]uint64, len(sets))
 	for _, set := range sets {
 		from[set] = 0
 	}
-	for len(from) > 0 {
+	for len(from) > 0 && err == nil {
 		pipe := s.client.Pipeline()
 		answers := make(map[string]*redis.ScanCmd, len(from))
 		for set, cursor := range from {
@@ -121,31 +179,32 @@ func (s *Store) readSets(ctx context.Context, sets []string, page func([]*call) 
 		}
 		_, _ = pipe.Exec(ctx) // each command has its error
 		for set, answer := range answers {
-			names, next, err := answer.Result()
-			if err != nil {
-				return false, err
+			names, next, scanErr := answer.Result()
+			if scanErr != nil {
+				err = scanErr
+				continue
 			}
 			cs := make([]*call, len(names))
 			for i, name := range names {
-				cs[i] = &call{script: &s.scripts.get, record: name, sweptFence: s.sweptFenceOf(name)}
+				cs[i] = &call{script: &s.scripts.get, record: name}
 			}
-			if s.exchange(ctx, cs); !page(cs) {
+			s.exchange(ctx, cs)
+			more, takeErr := take(cs)
+			if !more {
 				return false, nil
 			}
+			err = cmp.Or(err, takeErr)
 			if from[set] = next; next == 0 {
 				delete(from, set)
 			}
 		}
 	}
-	return true, nil
+	return true, err
 }
 
 // listed is the record that a get found. There is true for an unreadable
 // record, too.
 func listed(c *call) (fd store.Found, there bool, err error) {
-	if moved(c.err) {
-		return fd, false, nil
-	}
 	if c.err != nil {
 		return fd, false, c.err
 	}

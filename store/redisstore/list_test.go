@@ -3,11 +3,17 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/memstore"
+	move "github.com/semel-go/semel/store/moved"
+	"github.com/semel-go/semel/store/redisstore/redistest"
 )
 
 // scanHook has the server name each key twice, and fails what comes then.
@@ -71,5 +77,136 @@ func TestList_ServerFails_EndsWithError(t *testing.T) {
 	}
 	if len(errs) != 1 || !errors.Is(errs[0], down) {
 		t.Errorf("%v, want %v", errs, down)
+	}
+}
+
+// beginMove begins to move the slot of a key to the next node. moveKey moves one Redis key.
+func beginMove(t *testing.T, all *redistest.Cluster, s *Store, k store.Key) (moveKey func(name string)) {
+	t.Helper()
+	record, _ := s.name(k.Digest())
+	slot := int(clientAt(t, all.Masters[0].URL()).ClusterKeySlot(t.Context(), record).Val())
+	owner, err := s.cluster.MasterForKey(t.Context(), record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := slices.IndexFunc(all.Masters, func(m *redistest.Server) bool { return m.Addr() == owner.Options().Addr })
+	to := (from + 1) % 3
+	source, target := clientAt(t, all.Masters[from].URL()), clientAt(t, all.Masters[to].URL())
+	do := func(c *redis.Client, args ...any) {
+		t.Helper()
+		if err := c.Do(t.Context(), args...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	id := func(c *redis.Client) any { return c.Do(t.Context(), "cluster", "myid").Val() }
+	do(target, "cluster", "setslot", slot, "importing", id(source))
+	do(source, "cluster", "setslot", slot, "migrating", id(target))
+	return func(name string) { do(source, "migrate", "127.0.0.1", all.Masters[to].Port(), name, 0, 60_000) }
+}
+
+// list lists the keys of records, and the errors.
+func list(t *testing.T, s *Store, f store.Filter) (keys []string, err error) {
+	t.Helper()
+	for found, listErr := range s.List(t.Context(), f) {
+		if err = errors.Join(err, listErr); listErr == nil {
+			keys = append(keys, found.Record.Key.Value)
+		}
+	}
+	return keys, err
+}
+
+// While a slot moves, or after a move that was broken off, the list of doubts is whole, and
+// the list of all records ends with an error, so that no copy counts as complete.
+func TestList_SlotIsMoving_DoubtsAreWholeAndAllIsAnError(t *testing.T) {
+	t.Parallel()
+	all := redistest.StartCluster(t, false)
+	s := openCluster(t, all, nil)
+	r := claim(t, s, "doubt")
+	if err := s.Settle(t.Context(), r.Lease(), store.Settlement{State: store.Unknown, Attempt: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 30 {
+		claim(t, s, itoa(i))
+	}
+	record, fence := s.name(testKey("doubt").Digest())
+	moveKey := beginMove(t, all, s, testKey("doubt"))
+	for _, moved := range []string{"nothing", record, doubtsOf(fence)} {
+		if moved != "nothing" {
+			moveKey(moved)
+		}
+		if keys, err := list(t, s, store.Filter{States: []store.State{store.Unknown}}); len(keys) != 1 || err != nil {
+			t.Errorf("%s has moved: in doubt are %q, error %v; want one and no error", moved, keys, err)
+		}
+		if keys, err := list(t, s, store.Filter{}); len(keys) != 31 || err == nil || !strings.Contains(err.Error(), "slot") {
+			t.Errorf("%s has moved: %d records, error %v; want 31 and an error that names the slot", moved, len(keys), err)
+		}
+		dst := memstore.New(nil)
+		if stats, err := move.Copy(t.Context(), dst, s, nil); err == nil {
+			t.Errorf("%s has moved: the copy succeeds: %+v", moved, stats)
+		}
+		if verified, err := move.Verify(t.Context(), dst, s, nil); err == nil && verified.Complete() {
+			t.Errorf("%s has moved: the comparison finds the move complete: %+v", moved, verified)
+		}
+	}
+}
+
+// A record that is elsewhere is not absent.
+func TestListed_Redirected_IsError(t *testing.T) {
+	for _, says := range []string{"MOVED 1 127.0.0.1:1", "ASK 1 127.0.0.1:1", "TRYAGAIN not yet"} {
+		if _, there, err := listed(&call{err: misled(says)}); there || !errors.Is(err, misled(says)) {
+			t.Errorf("%s: there %v, error %v; want the error", says, there, err)
+		}
+	}
+}
+
+// Calls that need one Redis key go on while its slot moves.
+func TestRenew_SlotIsMoving_KeepsLease(t *testing.T) {
+	t.Parallel()
+	all := redistest.StartCluster(t, false)
+	s := openCluster(t, all, nil)
+	r := claim(t, s, "k")
+	record, _ := s.name(r.Key.Digest())
+	moveKey := beginMove(t, all, s, r.Key)
+	for _, moved := range []bool{false, true} {
+		if moved {
+			moveKey(record)
+		}
+		if errs, err := s.Renew(t.Context(), []store.Lease{r.Lease()}, time.Minute); err != nil || errs[0] != nil {
+			t.Errorf("moved %v: Renew: %v, %v", moved, errs, err)
+		}
+		if err := s.RecordStep(t.Context(), r.Lease(), store.Step{Name: "step"}); err != nil {
+			t.Errorf("moved %v: RecordStep: %v", moved, err)
+		}
+		if got := get(t, s, "k"); got.Owner != r.Owner {
+			t.Errorf("moved %v: Get: %+v", moved, got)
+		}
+	}
+}
+
+// While a master is down, the records of the others are listed, and then its error.
+func TestList_MasterDown_YieldsOthersThenError(t *testing.T) {
+	t.Parallel()
+	all := redistest.StartCluster(t, false, "--cluster-require-full-coverage", "no")
+	s := openCluster(t, all, nil)
+	down := all.Masters[0]
+	want := 0
+	for i := range 30 {
+		r := claim(t, s, itoa(i))
+		if err := s.Settle(t.Context(), r.Lease(), store.Settlement{State: store.Unknown, Attempt: 1}); err != nil {
+			t.Fatal(err)
+		}
+		record, _ := s.name(r.Key.Digest())
+		if on, err := s.cluster.MasterForKey(t.Context(), record); err != nil {
+			t.Fatal(err)
+		} else if on.Options().Addr != down.Addr() {
+			want++
+		}
+	}
+	down.Kill()
+	for name, f := range map[string]store.Filter{"all": {}, "in doubt": {States: []store.State{store.Unknown}}} {
+		keys, err := list(t, s, f)
+		if len(keys) != want || err == nil || !strings.Contains(err.Error(), "node "+down.Addr()) {
+			t.Errorf("%s: %d records, error %v; want %d and the error of %s", name, len(keys), err, want, down.Addr())
+		}
 	}
 }

@@ -3,6 +3,8 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -23,6 +25,8 @@ func (s *Store) nodes(ctx context.Context) ([]node, error) {
 	if s.cluster == nil {
 		return []node{{client: s.client}}, nil
 	}
+	ctx, cancel := s.partContext(ctx) // the client asks any node, which may hang, and then takes what it knows
+	defer cancel()
 	var mu sync.Mutex
 	var all []node
 	err := s.cluster.ForEachMaster(ctx, func(_ context.Context, c *redis.Client) error {
@@ -35,15 +39,79 @@ func (s *Store) nodes(ctx context.Context) ([]node, error) {
 	return all, err
 }
 
+// explain names the node in its error.
+func (on *node) explain(err error) error {
+	if err == nil || on.name == "" {
+		return err
+	}
+	return fmt.Errorf("node %s: %w", on.name, err)
+}
+
+// partContext is the context in which one node of a cluster is asked for its part of a
+// whole. A single server has all the time.
+func (s *Store) partContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.cluster == nil {
+		return context.WithCancel(ctx)
+	}
+	return store.PartContext(ctx)
+}
+
+// part is a node of a cluster and the buckets of its slots.
+type part struct {
+	node
+	buckets []int
+}
+
+// partition returns the parts of a cluster, sorted by name. A single server has none.
+func (s *Store) partition(ctx context.Context) ([]*part, error) {
+	if s.cluster == nil {
+		return nil, nil
+	}
+	byNode := map[*redis.Client]*part{}
+	for b := range buckets {
+		client, err := s.cluster.MasterForKey(ctx, s.pingKey(b))
+		if err != nil {
+			return nil, err
+		}
+		if byNode[client] == nil {
+			byNode[client] = &part{node: node{client.Options().Addr, client}}
+		}
+		byNode[client].buckets = append(byNode[client].buckets, b)
+	}
+	return slices.SortedFunc(maps.Values(byNode), func(a, b *part) int { return strings.Compare(a.name, b.name) }), nil
+}
+
+// pingKey is a Redis key in the slot of a bucket that does not exist.
+func (s *Store) pingKey(bucket int) string { return string(s.appendBucket(nil, bucket)) + pingName }
+
+// moving returns an error if a slot of records moves from its node, or has moved: that node
+// then answers a read of a key that does not exist with a redirect. It returns no other
+// error: the caller has read the node before.
+func (s *Store) moving(ctx context.Context, p *part) error {
+	ctx, cancel := s.partContext(ctx)
+	defer cancel()
+	pipe := p.client.Pipeline()
+	for _, b := range p.buckets {
+		pipe.Get(ctx, s.pingKey(b))
+	}
+	answers, _ := pipe.Exec(ctx) // each command has its error
+	for _, a := range answers {
+		if moved(a.Err()) {
+			return fmt.Errorf("records of a slot that is moving, or has just moved, may be missing; list again when it has moved (if no move is under way, redis-cli --cluster fix ends it): %w", a.Err())
+		}
+	}
+	return nil
+}
+
 // Ping implements store.Pinger. It returns nil if the server answers a read; in a
 // cluster, if any node answers one for a key of its own.
 func (s *Store) Ping(ctx context.Context) error {
 	if s.closed.Load() {
 		return ErrClosed
 	}
-	var parts []func(context.Context) error
+	var asks []func(context.Context) error
 	add := func(node redis.Cmdable, name string) {
-		parts = append(parts, func(ctx context.Context) error {
+		asks = append(asks, func(ctx context.Context) error {
 			if err := node.Get(ctx, name).Err(); !errors.Is(err, redis.Nil) {
 				return err
 			}
@@ -52,21 +120,15 @@ func (s *Store) Ping(ctx context.Context) error {
 	}
 	if s.cluster == nil {
 		add(s.client, s.opt.Prefix+pingName)
-		return s.explain("ping", store.PingParts(ctx, parts))
 	}
-	seen := map[*redis.Client]bool{}
-	for b := range buckets {
-		name := string(s.appendBucket(nil, b)) + pingName
-		node, err := s.cluster.MasterForKey(ctx, name)
-		if err != nil {
-			return s.explain("ping", err)
-		}
-		if !seen[node] {
-			seen[node] = true
-			add(node, name)
-		}
+	parts, err := s.partition(ctx)
+	if err != nil {
+		return s.explain("ping", err)
 	}
-	return s.explain("ping", store.PingParts(ctx, parts))
+	for _, p := range parts {
+		add(p.client, s.pingKey(p.buckets[0]))
+	}
+	return s.explain("ping", store.PingParts(ctx, asks))
 }
 
 // scan returns one page of the Redis keys of records on a node.
@@ -93,8 +155,8 @@ func (s *Store) clock(ctx context.Context, on node) (int64, error) {
 	return c.now, c.err
 }
 
-// moved reports that a record is on its way to another node. A pass may miss it,
-// and the next pass finds it.
+// moved reports that a record is on another node, or is on its way there. It does not mean
+// that there is no record.
 func moved(err error) bool {
 	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK") || redis.HasErrorPrefix(err, "TRYAGAIN")
 }

@@ -1,10 +1,14 @@
 package redisstore
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/redisstore/redistest"
+	"github.com/semel-go/semel/sweep"
 )
 
 // A pass returns each lapsed record once, even if the caller leaves it as it is,
@@ -53,19 +57,37 @@ func TestSweep_NodeClocksDiffer_ReturnsLapsedByNow(t *testing.T) {
 	}
 }
 
-// A cursor of a node is none of another's.
-func TestSweep_CursorOfRemovedNode_ContinuesAtNext(t *testing.T) {
-	w := &sweeper{nodes: []node{{name: "b"}, {name: "d"}}}
-	for from, want := range map[place]place{
-		{"a", 7, "x"}: {node: "b"}, {"b", 7, "x"}: {"b", 7, "x"}, {"c", 7, "x"}: {node: "d"}, {"d", 7, "x"}: {"d", 7, "x"}, {}: {node: "b"},
-	} {
-		at := from
-		on, next := w.locate(&at)
-		if on == nil || at != want || on.name != at.node || (next != nil) != (on.name == "b") {
-			t.Errorf("from %+v: %+v", from, at)
+// While a master is down, the calls of dead processes on the other masters are recovered.
+func TestSweep_MasterDown_OtherNodesAreSwept(t *testing.T) {
+	t.Parallel()
+	all := redistest.StartCluster(t, false, "--cluster-require-full-coverage", "no")
+	s := openCluster(t, all, nil)
+	first := slices.MinFunc(all.Masters, func(a, b *redistest.Server) int { return strings.Compare(a.Addr(), b.Addr()) })
+	var keys []store.Key
+	for i := 0; len(keys) < 6; i++ {
+		record, _ := s.name(testKey(itoa(i)).Digest())
+		node, err := s.cluster.MasterForKey(t.Context(), record)
+		if err != nil {
+			t.Fatal(err)
 		}
+		if node.Options().Addr == first.Addr() {
+			continue
+		}
+		p := proposal(itoa(i))
+		p.Lease = 1
+		if f, err := s.Claim(t.Context(), p); err != nil || !f.Won {
+			t.Fatalf("won %v, error %v", f.Won, err)
+		}
+		keys = append(keys, p.Key)
 	}
-	if on, _ := w.locate(&place{node: "e"}); on != nil {
-		t.Errorf("behind the last is %+v", on)
+	first.Kill()
+	stats, err := sweep.Once(t.Context(), s, nil)
+	if stats.Released != len(keys) || err == nil || !strings.Contains(err.Error(), "node "+first.Addr()) {
+		t.Errorf("%d calls are recovered, error %v; want %d and the error of %s", stats.Released, err, len(keys), first.Addr())
+	}
+	for _, k := range keys {
+		if f, err := s.Get(t.Context(), k); err != nil || f.Record.State != store.Released {
+			t.Errorf("the record of %s is %v, error %v", k.Value, f.Record.State, err)
+		}
 	}
 }

@@ -9,12 +9,12 @@ import (
 )
 
 // script is one atomic step on the server, for one record or many. KEYS holds
-// the Redis key of each record, then that of the swept fence, and if the script may
-// change which records are in doubt, that of their set. ARGV holds the
+// the Redis key of each record, then that of the swept fence, if the script uses it, and if
+// the script may change which records are in doubt, that of their set. ARGV holds the
 // terms of a change, which all records share, and then the arguments of each
 // record. The answer is the clock, and then one part for each record, or one
 // part for all. In a cluster a script has one record, because it must keep to one
-// slot.
+// slot. While that slot moves, only a script with one key is served.
 //
 // Lua hashes each byte of each string that it makes, so the number and the length
 // of strings decide the cost of a script.
@@ -23,6 +23,7 @@ import (
 type script struct {
 	text, sha string
 	terms     bool
+	fence     bool // KEYS has the swept fence
 	doubts    bool // KEYS always ends with the set of the records in doubt
 }
 
@@ -36,7 +37,7 @@ type scripts struct {
 const luaStart = `
 local KEYS, ARGV = KEYS, ARGV
 local call, sub, byte, pack, unpack_ = redis.call, string.sub, string.byte, struct.pack, struct.unpack
-local n, now = #KEYS - 1, CLOCK
+local n, now = #KEYS - SHARED, CLOCK
 local out = {now}
 `
 
@@ -276,10 +277,13 @@ func newScripts(o *Options) *scripts {
 	acked := strconv.FormatBool(o.acked())
 	fill := strings.NewReplacer("CLOCK", o.clock, "LINGER", strconv.FormatInt(int64(o.Linger/time.Millisecond), 10), "ACKED", acked)
 	newScript := func(text string) script {
-		terms := strings.Contains(text, luaTimes)
-		text = fill.Replace(text)
+		terms, fence, shared := strings.Contains(text, luaTimes), strings.Contains(text, "KEYS[n + 1]"), "0"
+		if fence {
+			shared = "1"
+		}
+		text = strings.Replace(fill.Replace(text), "SHARED", shared, 1)
 		sum := sha1.Sum([]byte(text)) //nolint:gosec // it is how Redis names scripts
-		return script{text: text, sha: hex.EncodeToString(sum[:]), terms: terms}
+		return script{text: text, sha: hex.EncodeToString(sum[:]), terms: terms, fence: fence}
 	}
 	swap, receive := newScript(luaSwap), newScript(luaReceive)
 	swap.doubts, receive.doubts = true, true

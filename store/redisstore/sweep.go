@@ -20,38 +20,16 @@ const (
 )
 
 // Sweep implements store.Store. It reads all keys of the server's database
-// (SCAN), node by node, and needs no index. It skips unreadable records, which
-// Get and List report. A record that moves to another node during a pass may be
-// missed until the next pass.
+// (SCAN), and needs no index. It skips unreadable records, which Get and List report. In a
+// cluster it goes from node to node as store.SweepParts says, so that a node that is down
+// does not keep it from the others. Records of a slot that is moving are left to a pass after
+// the move.
 func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.SweepResult, error) {
-	res, err := s.sweep(ctx, from, limit)
+	res, err := s.sweep(ctx, from, max(1, limit))
 	if err != nil {
 		return store.SweepResult{}, s.explain("sweep", err)
 	}
 	return res, nil
-}
-
-// place is where a sweep continues: a node, the cursor of its SCAN, and the last
-// Redis key of a lapsed record that was returned from that page. A page that is
-// read again may hold more keys, so each page is sorted.
-type place struct {
-	node string
-	scan uint64
-	last string
-}
-
-func (p *place) cursor() store.Cursor {
-	return store.Cursor(fmt.Sprintf("%d %s %s", p.scan, p.node, p.last))
-}
-
-func parsePlace(from store.Cursor) (p place, err error) {
-	scan, rest, okScan := strings.Cut(string(from), " ")
-	node, last, okNode := strings.Cut(rest, " ")
-	n, err := strconv.ParseUint(scan, 10, 64)
-	if err != nil || !okScan || !okNode {
-		return p, fmt.Errorf("cursor is %q; it must be empty or the Next of this store's last step", from)
-	}
-	return place{node, n, last}, nil
 }
 
 func (s *Store) sweep(ctx context.Context, from store.Cursor, limit int) (res store.SweepResult, err error) {
@@ -61,26 +39,64 @@ func (s *Store) sweep(ctx context.Context, from store.Cursor, limit int) (res st
 	if err := ctx.Err(); err != nil {
 		return res, err
 	}
-	var pos place
-	if from != "" {
-		if pos, err = parsePlace(from); err != nil {
-			return res, err
-		}
-	}
-	w := &sweeper{s: s, left: max(1, limit)}
-	if w.nodes, err = s.nodes(ctx); err != nil {
+	all, err := s.nodes(ctx)
+	if err != nil {
 		return res, err
 	}
+	if s.cluster == nil {
+		return s.sweepNode(ctx, all[0], from, limit)
+	}
+	parts := make([]store.Part, len(all))
+	for i, on := range all {
+		parts[i] = store.Part{Name: on.name, Sweep: func(ctx context.Context, from store.Cursor, limit int) (store.SweepResult, error) {
+			res, err := s.sweepNode(ctx, on, from, limit)
+			return res, on.explain(err)
+		}}
+	}
+	return store.SweepParts(ctx, from, limit, parts)
+}
+
+// place is where the sweep of a node continues: the cursor of its SCAN, and the last
+// Redis key of a lapsed record that was returned from that page. A page that is
+// read again may hold more keys, so each page is sorted.
+type place struct {
+	scan uint64
+	last string
+}
+
+func (p *place) cursor() store.Cursor {
+	return store.Cursor(fmt.Sprintf("%d %s", p.scan, p.last))
+}
+
+func parsePlace(from store.Cursor) (p place, err error) {
+	if from == "" {
+		return p, nil
+	}
+	scan, last, ok := strings.Cut(string(from), " ")
+	n, err := strconv.ParseUint(scan, 10, 64)
+	if err != nil || !ok {
+		return p, fmt.Errorf("cursor is %q; it must be empty or the Next of this store's last step", from)
+	}
+	return place{n, last}, nil
+}
+
+// sweepNode is one step of a sweep on a node.
+func (s *Store) sweepNode(ctx context.Context, on node, from store.Cursor, limit int) (res store.SweepResult, err error) {
+	pos, err := parsePlace(from)
+	if err != nil {
+		return res, err
+	}
+	w := &sweeper{s: s, node: on, left: limit}
 	for range sweepPages {
 		done, err := w.page(ctx, &pos)
 		if err != nil {
 			return res, err
 		}
-		if done || w.left == 0 {
-			if !done {
-				w.res.Next = pos.cursor()
-			}
+		if done {
 			return w.result(), nil
+		}
+		if w.left == 0 {
+			break
 		}
 	}
 	w.res.Next = pos.cursor()
@@ -89,10 +105,10 @@ func (s *Store) sweep(ctx context.Context, from store.Cursor, limit int) (res st
 
 // sweeper is one step of a sweep.
 type sweeper struct {
-	s     *Store
-	nodes []node
-	left  int // how many more records the limit allows
-	res   store.SweepResult
+	s    *Store
+	node node
+	left int // how many more records the limit allows
+	res  store.SweepResult
 }
 
 // result returns the records that have lapsed by the clock of the last answer.
@@ -109,20 +125,16 @@ func (w *sweeper) result() store.SweepResult {
 
 // page sweeps a page and moves the place on. Done: it was the last page.
 func (w *sweeper) page(ctx context.Context, pos *place) (done bool, err error) {
-	current, next := w.locate(pos)
-	if current == nil {
-		return true, nil
-	}
-	names, scan, err := w.s.scan(ctx, *current, pos.scan, sweepPage)
+	names, scan, err := w.s.scan(ctx, w.node, pos.scan, sweepPage)
 	if err != nil {
 		return false, err
 	}
-	expired, lapsed, err := w.over(ctx, *current, names)
+	expired, lapsed, err := w.over(ctx, names)
 	if err != nil {
 		return false, err
 	}
 	n := min(len(expired), w.left)
-	if err := w.take(ctx, *current, expired[:n]); err != nil {
+	if err := w.take(ctx, expired[:n]); err != nil {
 		return false, err
 	}
 	if n < len(expired) {
@@ -133,7 +145,7 @@ func (w *sweeper) page(ctx context.Context, pos *place) (done bool, err error) {
 	}
 	for len(lapsed) > 0 && w.left > 0 {
 		n := min(len(lapsed), w.left)
-		if err := w.take(ctx, *current, lapsed[:n]); err != nil {
+		if err := w.take(ctx, lapsed[:n]); err != nil {
 			return false, err
 		}
 		pos.last, lapsed = lapsed[n-1], lapsed[n:]
@@ -141,45 +153,25 @@ func (w *sweeper) page(ctx context.Context, pos *place) (done bool, err error) {
 	switch {
 	case len(lapsed) > 0: // the page has more
 	case scan != 0:
-		*pos = place{node: current.name, scan: scan}
-	case next == nil:
-		return true, nil
+		*pos = place{scan: scan}
 	default:
-		*pos = place{node: next.name}
+		return true, nil
 	}
 	return false, nil
-}
-
-// locate returns the node at a place, or the next one if that node has left the
-// cluster, and the node after it.
-func (w *sweeper) locate(pos *place) (current, next *node) {
-	for i := range w.nodes {
-		if w.nodes[i].name < pos.node {
-			continue
-		}
-		if w.nodes[i].name != pos.node {
-			*pos = place{node: w.nodes[i].name}
-		}
-		if i+1 < len(w.nodes) {
-			next = &w.nodes[i+1]
-		}
-		return &w.nodes[i], next
-	}
-	return nil, nil
 }
 
 // over returns the Redis keys of expired records and of lapsed ones. It reads
 // only the heads of the records, in two round trips, because most records are
 // neither.
-func (w *sweeper) over(ctx context.Context, on node, names []string) (expired, lapsed []string, err error) {
-	now, err := w.s.clock(ctx, on)
+func (w *sweeper) over(ctx context.Context, names []string) (expired, lapsed []string, err error) {
+	now, err := w.s.clock(ctx, w.node)
 	if err != nil {
 		return nil, nil, err
 	}
 	if w.res.Now = store.Time(now); len(names) == 0 {
 		return nil, nil, nil
 	}
-	pipe := on.client.Pipeline()
+	pipe := w.node.client.Pipeline()
 	heads := make([]*redis.StringCmd, len(names))
 	for i, n := range names {
 		heads[i] = pipe.GetRange(ctx, n, 0, atState)
@@ -219,8 +211,8 @@ func parseHead(head string) (r store.Record) {
 }
 
 // take deletes expired records and returns lapsed ones, if they still are.
-func (w *sweeper) take(ctx context.Context, on node, names []string) error {
-	for _, c := range w.s.onNode(ctx, on, &w.s.scripts.sweep, names) {
+func (w *sweeper) take(ctx context.Context, names []string) error {
+	for _, c := range w.s.onNode(ctx, w.node, &w.s.scripts.sweep, names) {
 		if moved(c.err) {
 			continue
 		}

@@ -73,10 +73,7 @@ return out
 func (s *Store) timerCall(sc *script, operation string, number uint64, args ...[]byte) *call {
 	d := store.Key{Operation: operation}.Digest()
 	b := s.appendBucket(nil, int(binary.BigEndian.Uint16(d[16:]))%buckets)
-	c := &call{script: sc, number: number, args: args, sweptFence: s.sweptFence}
-	if s.cluster != nil {
-		c.sweptFence = string(b) + sweptFenceName
-	}
+	c := &call{script: sc, number: number, args: args}
 	c.record = string(base64.RawURLEncoding.AppendEncode(append(b, timersName...), d[:16]))
 	return c
 }

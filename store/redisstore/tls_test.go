@@ -4,20 +4,13 @@ import (
 	"crypto/tls"
 	"errors"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/redisstore/redistest"
 )
-
-// least holds the rights that the package's documentation names for an ACL user
-// with the default prefix.
-var least = strings.Fields("~semel:* +@connection +info +time +eval +evalsha +scan +get +getrange +mget +msetnx +set +setrange +del +sadd +srem +sscan")
 
 // startSecret is a server that speaks TLS, where a user with these rights is
 // the only one.
@@ -41,7 +34,7 @@ func TestOpen_TLSAndACLUser_Works(t *testing.T) {
 	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
 		t.Skip("SKIPPED, NOT TESTED: the system's roots are not those of SSL_CERT_FILE here")
 	}
-	srv := startSecret(t, redistest.Trusted(t), "127.0.0.1", least, "--tls-auth-clients", "no")
+	srv := startSecret(t, redistest.Trusted(t), "127.0.0.1", documentedRights(t), "--tls-auth-clients", "no")
 	s, err := Open(t.Context(), "rediss://app:pass%2Fword@"+srv.TLSAddr()+"/0", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +75,7 @@ func TestOpen_BadCertificate_IsRefused(t *testing.T) {
 		by   *redistest.Authority
 		name string
 	}{"an unknown authority's": {stranger, "127.0.0.1"}, "another server's": {trusted, "redis.example"}} {
-		srv := startSecret(t, c.by, c.name, least, "--tls-auth-clients", "no")
+		srv := startSecret(t, c.by, c.name, documentedRights(t), "--tls-auth-clients", "no")
 		err := refused(t, "rediss://app:pass%2Fword@"+srv.TLSAddr())
 		_, is := errors.AsType[*tls.CertificateVerificationError](err)
 		if !is || strings.Contains(err.Error(), "pass/word") {
@@ -97,7 +90,7 @@ func TestNew_ClientCertificate_Works(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := startSecret(t, a, "redis.example", least)
+	srv := startSecret(t, a, "redis.example", documentedRights(t))
 	mine, err := a.Certificate()
 	if err != nil {
 		t.Fatal(err)
@@ -187,67 +180,5 @@ func TestOpen_TLSSentinel_Works(t *testing.T) {
 	}
 	if err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("a Sentinel under another name: %v", err)
-	}
-}
-
-// Without one of the rights, calls that need it fail, and no key seems absent.
-func TestACL_RightMissing_IsErrorNotAbsence(t *testing.T) {
-	a, err := redistest.NewAuthority(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := startSecret(t, a, "127.0.0.1", slices.DeleteFunc(slices.Clone(least), func(right string) bool { return right == "+msetnx" }))
-	c := redis.NewClient(&redis.Options{Addr: srv.Addr(), Username: "app", Password: "pass/word"})
-	t.Cleanup(func() { _ = c.Close() })
-	s := openOn(t, c, nil)
-	if f, err := s.Claim(t.Context(), proposal("k")); err == nil || f.Won {
-		t.Errorf("a claim without the right to write: won %v, error %v", f.Won, err)
-	}
-	other := openOn(t, c, &Options{Prefix: "others:"})
-	if _, err := other.Get(t.Context(), testKey("k")); err == nil || errors.Is(err, store.ErrNotFound) {
-		t.Errorf("a look at another's prefix: %v", err)
-	}
-}
-
-// useAll calls each method once, and each script.
-func useAll(t *testing.T, s *Store) {
-	t.Helper()
-	ctx := t.Context()
-	complete(t, s, "settled", "x")
-	r := claim(t, s, "swapped")
-	f, err := s.Swap(ctx, r.Seen(), proposal("swapped"))
-	if err != nil || !f.Won {
-		t.Fatalf("Swap: won %v, error %v", f.Won, err)
-	}
-	errs, err := s.Renew(ctx, []store.Lease{f.Record.Lease()}, time.Minute)
-	if err != nil || errs[0] != nil {
-		t.Errorf("Renew: %v, %v", errs, err)
-	}
-	over := claim(t, s, "over")
-	end := completion("x")
-	end.Keep = 0
-	if err := s.Settle(ctx, over.Lease(), end); err != nil {
-		t.Errorf("Settle: %v", err)
-	}
-	listed := 0
-	for _, err := range s.List(ctx, store.Filter{}) {
-		if err != nil {
-			t.Errorf("List: %v", err)
-		}
-		listed++
-	}
-	if listed < 2 {
-		t.Errorf("%d listed", listed)
-	}
-	swept := 0
-	for from, first := store.Cursor(""), true; first || from != ""; first = false {
-		res, err := s.Sweep(ctx, from, 100)
-		if err != nil {
-			t.Fatalf("Sweep: %v", err)
-		}
-		swept, from = swept+res.Deleted, res.Next
-	}
-	if swept != 1 {
-		t.Errorf("%d swept, want 1", swept)
 	}
 }

@@ -7,7 +7,9 @@
 //	})
 //
 // Each key has the guarantees of its shard; shards do not replicate each other.
-// While a shard is down only its keys fail, and errors name the shard.
+// While a shard is down only its keys fail, and errors name the shard. Sweep, List and
+// DueTimers need all shards. They give a shard that hangs half of the time that is left
+// before the deadline of their context, so give them one: without a deadline they wait.
 //
 // # Which shard has a key
 //

@@ -2,7 +2,6 @@ package shardstore
 
 import (
 	"context"
-	"errors"
 
 	"github.com/semel-go/semel/store"
 )
@@ -31,13 +30,12 @@ type scrubber struct {
 
 func (s scrubber) Unwrap() store.Store { return s.rest }
 
-// Scrub implements store.Scrubber. If a shard fails, it still scrubs the others.
+// Scrub implements store.Scrubber. It scrubs all shards concurrently.
 func (s scrubber) Scrub(ctx context.Context) error {
-	var errs []error
-	for i, one := range s.scrubbers {
-		if one != nil {
-			errs = append(errs, s.shards[i].wrap(one.Scrub(ctx)))
+	return s.onEach(ctx, func(i int) error {
+		if s.scrubbers[i] == nil {
+			return nil
 		}
-	}
-	return errors.Join(errs...)
+		return s.scrubbers[i].Scrub(ctx)
+	})
 }

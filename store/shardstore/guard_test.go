@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
+	"github.com/semel-go/semel/store/shardstore"
 	"github.com/semel-go/semel/sweep"
 )
 
@@ -92,5 +95,40 @@ func TestGuard_Shards_AnswersAsOnOneStore(t *testing.T) {
 				t.Fatalf("history %d of seed %#x, step %d:\non %d shards %s\non one store %s", h, seed, i, len(many.mems), got, want)
 			}
 		}
+	}
+}
+
+// A shard whose records cannot be listed affects its own parked calls only.
+func TestReconcile_ShardDownOrHangs_CallsOfOthersAreDecided(t *testing.T) {
+	for name, a := range map[string]store.Store{"is down": failing{memstore.New(nil)}, "hangs": &frozen{Store: memstore.New(nil)}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st := newStore(t, shardstore.Shard{Name: "a", Store: a}, shardstore.Shard{Name: "b", Store: memstore.New(nil)})
+				k := store.Key{Operation: "pay", Tenant: "ann"}
+				for i := 0; k.Value == "" || st.On(k) != "b"; i++ {
+					k.Value = fmt.Sprint(i)
+				}
+				g, err := semel.New(st, &semel.Options{OnDoubt: semel.Park, Reconcile: func(context.Context, *semel.Execution) (semel.Verdict, error) {
+					return semel.DidNotHappen(), nil
+				}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				r := claim(t, st, k)
+				if err := st.Settle(t.Context(), r.Lease(), store.Settlement{State: store.Unknown, Attempt: 1}); err != nil {
+					t.Fatal(err)
+				}
+				if f, ok := a.(*frozen); ok {
+					f.hangs.Store(true)
+				}
+				n, err := g.Reconcile(t.Context(), "pay", 10)
+				if n != 1 || !errors.Is(err, semel.ErrUnavailable) || !strings.Contains(err.Error(), `"a"`) {
+					t.Errorf("%d calls decided, error %v; want 1 and the error of a", n, err)
+				}
+				if f, err := st.Get(t.Context(), k); err != nil || f.Record.State != store.Released {
+					t.Errorf("the parked call of the shard that answers is %v, error %v", f.Record.State, err)
+				}
+			})
+		})
 	}
 }

@@ -1,9 +1,12 @@
 package shardstore_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -134,3 +137,58 @@ func down(shard int) func(int, storetest.Op, int) storetest.Mode {
 }
 
 func isInjected(err error) bool { return errors.Is(err, storetest.ErrInjected) }
+
+// frozen is a store that gives no answer while hangs is set.
+type frozen struct {
+	*memstore.Store
+	hangs atomic.Bool
+}
+
+func (f *frozen) wait(ctx context.Context) error {
+	if !f.hangs.Load() {
+		return nil
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (f *frozen) Sweep(ctx context.Context, from store.Cursor, limit int) (store.SweepResult, error) {
+	if err := f.wait(ctx); err != nil {
+		return store.SweepResult{}, err
+	}
+	return f.Store.Sweep(ctx, from, limit)
+}
+
+func (f *frozen) DueTimers(ctx context.Context, operation string, within time.Duration, limit int) ([]store.Timer, time.Time, error) {
+	if err := f.wait(ctx); err != nil {
+		return nil, time.Time{}, err
+	}
+	return f.Store.DueTimers(ctx, operation, within, limit)
+}
+
+func (f *frozen) List(ctx context.Context, filter store.Filter) iter.Seq2[store.Found, error] {
+	return func(yield func(store.Found, error) bool) {
+		if err := f.wait(ctx); err != nil {
+			yield(store.Found{}, err)
+			return
+		}
+		f.Store.List(ctx, filter)(yield)
+	}
+}
+
+func (f *frozen) Check(ctx context.Context) error { return f.wait(ctx) }
+
+// newFrozen makes a store of the shards a, which can hang, and b. onB returns a key of an
+// operation that is on b.
+func newFrozen(t testing.TB) (s *shardstore.Store, a *frozen, onB func(operation string) string) {
+	t.Helper()
+	a = &frozen{Store: memstore.New(nil)}
+	s = newStore(t, shardstore.Shard{Name: "a", Store: a}, shardstore.Shard{Name: "b", Store: memstore.New(nil)})
+	return s, a, func(operation string) string {
+		for i := 0; ; i++ {
+			if k := (store.Key{Operation: operation, Tenant: "ann", Value: fmt.Sprint(i)}); s.On(k) == "b" {
+				return k.Value
+			}
+		}
+	}
+}

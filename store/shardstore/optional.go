@@ -70,9 +70,9 @@ type lister struct {
 
 func (l lister) Unwrap() store.Store { return l.rest }
 
-// List lists one shard after the other. It yields the error of an unreadable
-// record in its place, and the errors of shards that fail at the end, after the
-// records of the others.
+// List lists one shard after the other. Each has half of the time that ctx has left. List
+// yields the error of an unreadable record in its place, and the errors of shards that fail
+// at the end, after the records of the others.
 func (l lister) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found, error] {
 	return func(yield func(store.Found, error) bool) {
 		var errs []error
@@ -84,27 +84,38 @@ func (l lister) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found,
 					break
 				}
 			}
-			for fd, err := range l.listers[i].List(ctx, g) {
-				if errors.Is(err, store.ErrCorrupt) { // the shard's list continues
-					if !yield(store.Found{}, l.shards[i].wrap(err)) {
-						return
-					}
-					continue
+			err := l.list(ctx, i, g, func(fd store.Found, err error) bool {
+				if err == nil {
+					given++
 				}
-				if err != nil {
-					errs = append(errs, l.shards[i].wrap(err))
-					break
-				}
-				if !yield(fd, nil) {
-					return
-				}
-				given++
+				return yield(fd, err)
+			})
+			if errors.Is(err, errStopped) {
+				return
 			}
+			errs = append(errs, l.shards[i].wrap(err))
 		}
-		if errs != nil {
-			yield(store.Found{}, errors.Join(errs...))
+		if err := errors.Join(errs...); err != nil {
+			yield(store.Found{}, err)
 		}
 	}
+}
+
+var errStopped = errors.New("the caller wants no more records")
+
+// list lists one shard, and returns the error with which its list ends, or errStopped.
+func (l lister) list(ctx context.Context, i int, f store.Filter, yield func(store.Found, error) bool) error {
+	ctx, cancel := store.PartContext(ctx)
+	defer cancel()
+	for fd, err := range l.listers[i].List(ctx, f) {
+		if err != nil && !errors.Is(err, store.ErrCorrupt) { // after ErrCorrupt the shard's list continues
+			return err
+		}
+		if !yield(fd, l.shards[i].wrap(err)) {
+			return errStopped
+		}
+	}
+	return nil
 }
 
 // receiver takes over a record into the key's shard.
@@ -150,16 +161,14 @@ type migrator struct {
 
 func (m migrator) Unwrap() store.Store { return m.rest }
 
-// Migrate implements store.Migrator. If a shard fails, it still migrates the
-// others.
+// Migrate implements store.Migrator. It migrates all shards concurrently.
 func (m migrator) Migrate(ctx context.Context) error {
-	var errs []error
-	for i, one := range m.migrators {
-		if one != nil {
-			errs = append(errs, m.shards[i].wrap(one.Migrate(ctx)))
+	return m.onEach(ctx, func(i int) error {
+		if m.migrators[i] == nil {
+			return nil
 		}
-	}
-	return errors.Join(errs...)
+		return m.migrators[i].Migrate(ctx)
+	})
 }
 
 // checker checks each shard, and that its records are on the right shard.
@@ -175,18 +184,18 @@ func (c checker) Unwrap() store.Store { return c.rest }
 // sample is how many records of a shard Check reads.
 const sample = 1000
 
-// Check implements store.Checker.
+// Check implements store.Checker. It checks all shards concurrently.
 func (c checker) Check(ctx context.Context) error {
-	var errs []error
-	for i := range c.shards {
+	return c.onEach(ctx, func(i int) error {
+		var errs []error
 		if c.checkers != nil && c.checkers[i] != nil {
-			errs = append(errs, c.shards[i].wrap(c.checkers[i].Check(ctx)))
+			errs = append(errs, c.checkers[i].Check(ctx))
 		}
 		if c.listers != nil && c.listers[i] != nil {
-			errs = append(errs, c.shards[i].wrap(c.strays(ctx, i)))
+			errs = append(errs, c.strays(ctx, i))
 		}
-	}
-	return errors.Join(errs...)
+		return errors.Join(errs...)
+	})
 }
 
 // strays returns an error if the shard holds records of keys of other shards.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/semel-go/semel/store"
@@ -27,10 +29,10 @@ func (w waits) Wait(context.Context, store.Seen) error { return w.err }
 type migrates struct {
 	store.Store
 	err   error
-	times *int
+	times *atomic.Int64
 }
 
-func (m migrates) Migrate(context.Context) error { *m.times++; return m.err }
+func (m migrates) Migrate(context.Context) error { m.times.Add(1); return m.err }
 
 type checks struct {
 	store.Store
@@ -42,7 +44,7 @@ func (c checks) Check(context.Context) error { return c.err }
 func TestUnwrap_OptionalInterfaces_AreThoseOfShards(t *testing.T) {
 	mem := func() store.Store { return memstore.New(nil) } // can be searched
 	plain := func() store.Store { return bare{memstore.New(nil)} }
-	n := 0
+	var n atomic.Int64
 	for name, c := range map[string]struct {
 		a, b                       store.Store
 		list, wait, migrate, check bool
@@ -101,6 +103,27 @@ func TestList_ShardDown_YieldsOthersThenError(t *testing.T) {
 			t.Errorf("limit %d: %d records, errors %v; want %d and that of b", limit, got, errs, want)
 		}
 	}
+}
+
+// A shard that hangs uses half of the time, and the records of the others are listed.
+func TestList_ShardHangs_YieldsOthersThenError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, a, onB := newFrozen(t)
+		claim(t, s, store.Key{Operation: "pay", Tenant: "ann", Value: onB("pay")})
+		a.hangs.Store(true)
+		l, _ := store.As[store.Lister](s)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		got, failed := 0, error(nil)
+		for _, err := range l.List(ctx, store.Filter{}) {
+			if failed = err; err == nil {
+				got++
+			}
+		}
+		if got != 1 || !errors.Is(failed, context.DeadlineExceeded) || !strings.Contains(failed.Error(), `"a"`) || ctx.Err() != nil {
+			t.Errorf("%d records, and at last %v; want 1 and the error of a, before the caller's time is over", got, failed)
+		}
+	})
 }
 
 var errDown = errors.New("down")
@@ -168,20 +191,34 @@ func TestWait_Key_AsksItsShard(t *testing.T) {
 }
 
 func TestMigrateAndCheck_EachShard_IsAsked(t *testing.T) {
-	n := 0
+	var n atomic.Int64
 	s := newStore(t,
 		shardstore.Shard{Name: "a", Store: migrates{memstore.New(nil), errDown, &n}},
 		shardstore.Shard{Name: "b", Store: migrates{memstore.New(nil), nil, &n}},
 		shardstore.Shard{Name: "c", Store: checks{memstore.New(nil), errDown}},
 		shardstore.Shard{Name: "d", Store: checks{memstore.New(nil), errDown}})
 	m, _ := store.As[store.Migrator](s)
-	if err := m.Migrate(t.Context()); n != 2 || !errors.Is(err, errDown) || !strings.Contains(err.Error(), `"a"`) {
-		t.Errorf("%d were migrated, %v", n, err)
+	if err := m.Migrate(t.Context()); n.Load() != 2 || !errors.Is(err, errDown) || !strings.Contains(err.Error(), `"a"`) {
+		t.Errorf("%d were migrated, %v", n.Load(), err)
 	}
 	c, _ := store.As[store.Checker](s)
 	if err := c.Check(t.Context()); !errors.Is(err, errDown) || !strings.Contains(err.Error(), `"c"`) || !strings.Contains(err.Error(), `"d"`) {
 		t.Errorf("Check: %v", err)
 	}
+}
+
+func TestCheck_ShardHangs_OthersAreChecked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &frozen{Store: memstore.New(nil)}
+		a.hangs.Store(true)
+		s := newStore(t, shardstore.Shard{Name: "a", Store: a}, shardstore.Shard{Name: "b", Store: checks{memstore.New(nil), errDown}})
+		c, _ := store.As[store.Checker](s)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := c.Check(ctx); !errors.Is(err, errDown) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Check: %v; want the errors of both shards", err)
+		}
+	})
 }
 
 // Check notices a changed set of shards while the moved keys' records exist.

@@ -47,17 +47,29 @@ func (t timers) LatestClock(ctx context.Context) (latest time.Time, err error) {
 	return latest, nil
 }
 
-// DueTimers implements store.Timers. It asks all shards. If some do not answer, it
-// returns the timers of the others with the error. The time is that of the slowest
-// clock.
+// dueTimers are the timers of one shard that are due, and its clock.
+type dueTimers struct {
+	due []store.Timer
+	now time.Time
+}
+
+// DueTimers implements store.Timers. It asks all shards concurrently, for half of the time
+// that ctx has left. If some do not answer, it returns the timers of the others with the
+// error. The time is the one of the slowest clock.
 func (t timers) DueTimers(ctx context.Context, operation string, within time.Duration, limit int) (due []store.Timer, now time.Time, err error) {
+	ctx, cancel := store.PartContext(ctx)
+	defer cancel()
+	answers := askEach(ctx, t.Store, t.all(), func(i int) (found dueTimers, err error) {
+		found.due, found.now, err = t.timers[i].DueTimers(ctx, operation, within, limit)
+		return found, err
+	})
 	var errs []error
-	for i, shard := range t.timers {
-		found, clock, err := shard.DueTimers(ctx, operation, within, limit)
-		errs = append(errs, t.shards[i].wrap(err))
-		due = append(due, found...)
-		if err == nil && (now.IsZero() || clock.Before(now)) {
-			now = clock
+	for i := range t.shards {
+		found := answers[i].value
+		errs = append(errs, answers[i].err)
+		due = append(due, found.due...)
+		if answers[i].err == nil && (now.IsZero() || found.now.Before(now)) {
+			now = found.now
 		}
 	}
 	slices.SortStableFunc(due, func(a, b store.Timer) int { return a.Due.Compare(b.Due) })

@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/saga"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 	"github.com/semel-go/semel/store/shardstore"
@@ -61,6 +65,121 @@ func TestLatestClock_EachShard_FastestOrError(t *testing.T) {
 	if now, err := clocks.LatestClock(t.Context()); !errors.Is(err, errDown) || !strings.Contains(err.Error(), `"a"`) {
 		t.Errorf("%v, error %v; want the error of a", now, err)
 	}
+}
+
+// A worker finds the sagas of a shard beside one that hangs, and learns the error.
+func TestDueTimers_ShardHangs_SagasOfOthersRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, a, onB := newFrozen(t)
+		g, err := semel.New(st, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		start, ran := time.Now(), time.Duration(0)
+		s, err := saga.New(g, saga.Definition[string, string]{Name: "trip", Steps: []string{"book"}, Run: func(_ context.Context, _ *saga.Run, in string) (string, error) {
+			ran = time.Since(start)
+			stop()
+			return in, nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Start(t.Context(), "ann", onB("trip##saga"), "x"); err != nil {
+			t.Fatal(err)
+		}
+		a.hangs.Store(true)
+		var failed error
+		if err := s.Work(ctx, &saga.WorkOptions{OnError: func(_ context.Context, err error) { failed = err }}); err != nil {
+			t.Fatal(err)
+		}
+		if ran != 2500*time.Millisecond { // half of the time that package saga gives
+			t.Errorf("the saga of the shard that answers runs after %v, want 2.5s", ran)
+		}
+		if !errors.Is(failed, context.DeadlineExceeded) || !strings.Contains(failed.Error(), `"a"`) {
+			t.Errorf("the worker gets error %v, want that of a", failed)
+		}
+	})
+}
+
+// readOnly is a store that refuses changes of timers while refuses is set.
+type readOnly struct {
+	*memstore.Store
+	refuses atomic.Bool
+}
+
+func (r *readOnly) SetTimer(ctx context.Context, k store.Key, seen, next store.Owner, wait time.Duration) (bool, error) {
+	if r.refuses.Load() {
+		return false, errDown
+	}
+	return r.Store.SetTimer(ctx, k, seen, next, wait)
+}
+
+// A shard that shows its timers, and lets no worker have one, delays its own sagas only.
+func TestSetTimer_ShardRefuses_SagasOfOthersRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &readOnly{Store: memstore.New(nil)}
+		st := newStore(t, shardstore.Shard{Name: "a", Store: a}, shardstore.Shard{Name: "b", Store: memstore.New(nil)})
+		g, err := semel.New(st, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		s, err := saga.New(g, saga.Definition[string, string]{Name: "trip", Steps: []string{"book"}, Run: func(_ context.Context, _ *saga.Run, in string) (string, error) {
+			stop()
+			return in, nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		on := map[string]int{}
+		for i := 0; on["b"] == 0 || on["a"] == 0; i++ {
+			shard := st.On(saga.Key("trip", "ann", fmt.Sprint(i)))
+			if shard == "b" && on["a"] == 0 { // the sagas of a are due first
+				continue
+			}
+			on[shard]++
+			if err := s.Start(t.Context(), "ann", fmt.Sprint(i), "x"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a.refuses.Store(true)
+		var failed error
+		if err := s.Work(ctx, &saga.WorkOptions{OnError: func(_ context.Context, err error) { failed = err }}); err != nil {
+			t.Fatal(err)
+		}
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) || !errors.Is(failed, errDown) {
+			t.Errorf("the work ends with %v, and its error is %v; want a saga of b that runs, and the error of a", ctx.Err(), failed)
+		}
+	})
+}
+
+// deafTimers is a store whose DueTimers hangs, whatever becomes of its context.
+type deafTimers struct {
+	*memstore.Store
+	wake chan struct{}
+}
+
+func (d deafTimers) DueTimers(context.Context, string, time.Duration, int) ([]store.Timer, time.Time, error) {
+	<-d.wake
+	return nil, time.Time{}, nil
+}
+
+func TestDueTimers_ShardIgnoresContext_ReturnsAfterHalfOfTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		deaf := deafTimers{memstore.New(nil), make(chan struct{})}
+		defer close(deaf.wake)
+		timers, _ := store.As[store.Timers](newStore(t, shardstore.Shard{Name: "a", Store: deaf}, shardstore.Shard{Name: "b", Store: memstore.New(nil)}))
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		start := time.Now()
+		_, now, err := timers.DueTimers(ctx, "op", 0, 10)
+		if took := time.Since(start); took != 5*time.Second || now.IsZero() || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("DueTimers returns the time %v and error %v after %v, want the clock of b and the error of a after 5s", now, err, took)
+		}
+	})
 }
 
 func TestUnwrap_OneShardKeepsNoTimers_NoneAreKept(t *testing.T) {

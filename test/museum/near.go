@@ -237,32 +237,32 @@ var shardings = []Mutant{
 	{
 		Name: "a shard that is down fails all renewals", Rule: "lanes",
 		Dir: shards, Func: "(*Store).Renew", Package: shards, Run: "TestShardDown_OnlyItsKeys_Fail",
-		Old: "parts[p.shard] = nil",
+		Old: "if errs[at] = answers[n].err; errs[at] == nil {",
 		New: `
-			parts[p.shard] = nil
-			if p.err != nil {
-				return nil, p.err
-			}`,
+			if answers[n].err != nil {
+				return nil, answers[n].err
+			}
+			if errs[at] = answers[n].err; errs[at] == nil {`,
 	},
 	{
 		Name: "a step of a sweep loses what was handed back", Rule: "rule 7",
-		Dir: shards, Func: "(*Store).Sweep", Package: shards, Run: "TestSweep_Step_ReturnsLapsedOfOneShard",
+		Dir: seam, Func: "SweepParts", Package: shards, Run: "TestSweep_Step_ReturnsLapsedOfOneShard",
 		Old: `p.inner != "" || len(all.Lapsed) > 0 || all`, New: `p.inner != "" || all`,
 	},
 	{
 		Name: "a shard that fails ends the sweep", Rule: "lanes",
-		Dir: shards, Func: "(*Store).Sweep", Package: shards, Run: "TestSweep_ShardFails_OthersAreSwept|TestSweep_ShardFailsOnce_IsSweptInSamePass",
+		Dir: seam, Func: "SweepParts", Package: shards, Run: "TestSweep_ShardFails_OthersAreSwept|TestSweep_ShardFailsOnce_IsSweptInSamePass",
 		Old: "case ctx.Err() == nil && !p.again:", New: "case ctx.Err() == nil && p.again && false:",
 	},
 	{
 		Name: "a shard that fails passes for swept", Rule: "rule 11",
-		Dir: shards, Func: "(*Store).next", Package: shards, Run: "TestSweep_ShardFails_OthersAreSwept|TestSweep_ShardFailsOnce_IsSweptInSamePass",
+		Dir: seam, Func: "(*place).next", Package: shards, Run: "TestSweep_ShardFails_OthersAreSwept|TestSweep_ShardFailsOnce_IsSweptInSamePass",
 		Old: "if len(p.failed) == 0 {", New: "if len(p.failed) >= 0 {",
 	},
 	{
 		Name: "a list without a shard passes for whole", Rule: "rule 11",
 		Dir: shards, Func: "lister.List", Package: shards, Run: "TestList_ShardDown_YieldsOthersThenError",
-		Old: "if errs != nil {", New: "if len(errs) > len(l.listers) {",
+		Old: "err != nil { yield", New: "err != nil && len(errs) > len(l.listers) { yield",
 	},
 	{
 		Name: "a store that cannot be searched has no records", Rule: "rule 11",
@@ -276,7 +276,17 @@ var shardings = []Mutant{
 	},
 	{
 		Name: "a record that cannot be read hides the rest of its shard", Rule: "rule 11",
-		Dir: shards, Func: "lister.List", Package: shards, Run: "TestList_UnreadableRecord_Continues",
-		Old: "if errors.Is(err, store.ErrCorrupt) {", New: "if false {",
+		Dir: shards, Func: "lister.list", Package: shards, Run: "TestList_UnreadableRecord_Continues",
+		Old: "if err != nil && !errors.Is(err, store.ErrCorrupt) {", New: "if err != nil {",
+	},
+	{
+		Name: "a shard that hangs hides the records of the others", Rule: "lanes",
+		Dir: shards, Func: "lister.list", Package: shards, Run: "TestList_ShardHangs_YieldsOthersThenError",
+		Old: "store.PartContext(ctx)", New: "context.WithCancel(ctx)",
+	},
+	{
+		Name: "a shard that hangs delays the sagas of the others", Rule: "saga 6",
+		Dir: shards, Func: "timers.DueTimers", Package: shards, Run: "TestDueTimers_ShardHangs_SagasOfOthersRun",
+		Old: "store.PartContext(ctx)", New: "context.WithCancel(ctx)",
 	},
 }

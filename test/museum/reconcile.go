@@ -103,17 +103,27 @@ var reconciliations = []Mutant{
 	},
 	{
 		Name: "an unreadable record keeps all parked calls parked", Rule: "rule 17",
-		Dir: core, Func: "(*Guard).Reconcile", Package: core, Run: "TestReconcile_RecordUnreadable_OthersAreDecided",
+		Dir: core, Func: "(*Guard).listParked", Package: core, Run: "TestReconcile_RecordUnreadable_OthersAreDecided",
 		Old: "if errors.Is(err, store.ErrCorrupt) {", New: "if false {",
 	},
 	{
 		Name: "Reconcile does not report an unreadable record", Rule: "rule 11",
-		Dir: core, Func: "(*Guard).Reconcile", Package: core, Run: "TestReconcile_RecordUnreadable_OthersAreDecided",
+		Dir: core, Func: "(*Guard).listParked", Package: core, Run: "TestReconcile_RecordUnreadable_OthersAreDecided",
 		Old: `
 			if errs == nil {
 				errs`,
 		New: `
 			if errs != nil {
 				errs`,
+	},
+	{
+		Name: "a part of the store that is down keeps all parked calls parked", Rule: "lanes",
+		Dir: core, Func: "(*Guard).listParked", Package: shards, Run: "TestReconcile_ShardDownOrHangs_CallsOfOthersAreDecided",
+		Old: "return parked, append(errs, &Error{Reason: ErrUnavailable", New: "return nil, append(errs, &Error{Reason: ErrUnavailable",
+	},
+	{
+		Name: "the list of parked calls may hang without end", Rule: "lanes",
+		Dir: core, Func: "(*Guard).listParked", Package: shards, Run: "TestReconcile_ShardDownOrHangs_CallsOfOthersAreDecided",
+		Old: "g.lister.List(limited,", New: "g.lister.List(ctx,",
 	},
 }

@@ -128,4 +128,44 @@ var redises = []Mutant{
 		Dir: fast, Func: "const luaSettle", Package: fast, Run: "TestConformance$/list",
 		Old: "if doubts then call('SADD', KEYS[n + 2], KEYS[i]) end", New: "",
 	},
+	{
+		Name: "Redis: a node that is down ends the sweep", Rule: "lanes",
+		Dir: fast, Func: "(*Store).sweep", Package: fast, Run: "TestSweep_MasterDown_OtherNodesAreSwept",
+		Old: "return store.SweepParts(ctx, from, limit, parts)", New: "return parts[0].Sweep(ctx, from, limit)",
+	},
+	{
+		Name: "Redis: a node that is down hides the records of the others", Rule: "lanes",
+		Dir: fast, Func: "(*Store).readAll", Package: fast, Run: "TestList_MasterDown_YieldsOthersThenError",
+		Old: "errs = append(errs, on.explain(err))", New: "return on.explain(err)",
+	},
+	{
+		Name: "Redis: a node that is down hides the doubts of the others", Rule: "lanes",
+		Dir: fast, Func: "(*Store).readDoubts", Package: fast, Run: "TestList_MasterDown_YieldsOthersThenError",
+		Old: "errs = append(errs, p.explain(err))", New: "if err != nil { return p.explain(err) }",
+	},
+	{
+		Name: "Redis: a node that hangs takes all the time of a list", Rule: "lanes",
+		Dir: fast, Func: "(*Store).partContext", Package: fast, Run: "TestCluster_NodeHangs_OthersAreListedAndSwept",
+		Old: "return store.PartContext(ctx)", New: "return context.WithCancel(ctx)",
+	},
+	{
+		Name: "Redis: a record that has moved is not looked for", Rule: "rule 11",
+		Dir: fast, Func: "(*Store).readNode", Package: fast, Run: "TestList_SlotIsMoving_DoubtsAreWholeAndAllIsAnError",
+		Old: "len(elsewhere) > 0 {", New: "len(elsewhere) > len(cs) {",
+	},
+	{
+		Name: "Redis: a list during a move passes for whole", Rule: "rule 11",
+		Dir: fast, Func: "(*Store).readAll", Package: fast, Run: "TestList_SlotIsMoving_DoubtsAreWholeAndAllIsAnError",
+		Old: "errs = append(errs, p.explain(s.moving(ctx, p)))", New: "_ = p",
+	},
+	{
+		Name: "Redis: a redirect counts as absence", Rule: "rule 11",
+		Dir: fast, Func: "listed", Package: fast, Run: "TestListed_Redirected_IsError",
+		Old: "if c.err != nil {", New: "if c.err != nil && !moved(c.err) {",
+	},
+	{
+		Name: "Redis: a lease is lost because its slot moves", Rule: "rule 7",
+		Dir: fast, Func: "newScripts", Package: fast, Run: "TestRenew_SlotIsMoving_KeepsLease",
+		Old: `strings.Contains(text, "KEYS[n + 1]"), "0"`, New: `text != "", "0"`,
+	},
 }

@@ -153,7 +153,12 @@ var sagas = []Mutant{
 	{
 		Name: "shards: a shard that is down hides the timers of the others", Rule: "saga 6",
 		Dir: shards, Func: "timers.DueTimers", Package: shards, Run: "TestDueTimers_ShardDown_OthersAreFound",
-		Old: "errs = append(errs, t.shards[i].wrap(err))", New: "if err != nil { return nil, now, t.shards[i].wrap(err) }",
+		Old: "errs = append(errs, answers[i].err)", New: "if answers[i].err != nil { return nil, now, answers[i].err }",
+	},
+	{
+		Name: "shards: a shard that refuses changes holds up the sagas of the others", Rule: "saga 6",
+		Dir: flow, Func: "(*core).due", Package: shards, Run: "TestSetTimer_ShardRefuses_SagasOfOthersRun",
+		Old: "errs = append(errs, err)", New: "if err != nil { return due, err }",
 	},
 	{
 		Name: "a step in a transaction runs outside of it", Rule: "saga 8",

@@ -68,6 +68,16 @@ var sweeps = []Mutant{
 		Dir: "sweep", Func: "Run", Package: "sweep", Run: "TestRun_StepFails_NextPassGoesOnThere",
 		Old: "from = failed", New: `from = ""`,
 	},
+	{
+		Name: "a part that hangs takes all the time of a step", Rule: "lanes",
+		Dir: seam, Func: "PartContext", Package: shards, Run: "TestSweep_ShardHangs_OthersAreSwept",
+		Old: "return context.WithTimeout(ctx, time.Until(deadline)/2)", New: "_ = deadline; return context.WithCancel(ctx)",
+	},
+	{
+		Name: "a slow part is not swept because it comes after others in a step", Rule: "lanes",
+		Dir: seam, Func: "SweepParts", Package: seam, Run: "TestSweepParts_PartsHang_OthersHaveAllTheirTime|TestSweepParts_LaterPartFails_GetsAStepOfItsOwn",
+		Old: "case !first:", New: "case !first && false:",
+	},
 }
 
 // deletes takes something for expired, unless a condition says otherwise.
