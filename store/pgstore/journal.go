@@ -252,6 +252,8 @@ func (j *journal) Receive(ctx context.Context, r store.Record, steps []store.Ste
 			return store.Found{}, fmt.Errorf("pgstore: receive: %w: step %q has %d bytes; the limit is %d", store.ErrTooLarge, steps[i].Name, len(encoded[i]), table.MaxOutcome)
 		}
 	}
+	// A process that freezes between two statements must not keep the record locked.
+	const limitIdle = `SELECT set_config('idle_in_transaction_session_timeout', $1::text, true)`
 	var now int64
 	write := func(db pgwire.Execer) error { return db.QueryRow(ctx, statement, args...).Scan(&now, nil) }
 	err = s.commits.Run(func() error {
@@ -260,6 +262,9 @@ func (j *journal) Receive(ctx context.Context, r store.Record, steps []store.Ste
 				return write(s.ownPool)
 			}
 			return pgx.BeginFunc(ctx, s.ownPool, func(tx pgx.Tx) error {
+				if _, err := tx.Exec(ctx, limitIdle, s.idleTimeout); err != nil {
+					return err
+				}
 				if err := write(tx); err != nil {
 					return err
 				}

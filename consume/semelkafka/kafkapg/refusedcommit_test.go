@@ -1,9 +1,14 @@
 package kafkapg
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/driver"
 )
 
@@ -30,4 +35,29 @@ func TestHandle_CommitRefusedByApplicationCode_BlamesOneMessage(t *testing.T) {
 			wantReasons(t, m.Handle(t.Context(), batch), duplicate, duplicate, failed, duplicate)
 		})
 	}
+}
+
+// A handler sends COMMIT for one message, and hides that this was refused. That is a fault
+// of the handler, and not an outage: the message ends as a dead letter.
+func TestHandle_HandlerHidesRefusedCommit_BlamesOneMessage(t *testing.T) {
+	t.Parallel()
+	const done, duplicate, again, waits, failed = driver.ReasonDone, driver.ReasonDuplicate, driver.ReasonError, driver.ReasonInProgress, driver.ReasonExhausted
+	eachLedger(t, func(t *testing.T, p *shop, form string) {
+		m := p.member(t, form, 2)
+		*m.handler = func(ctx context.Context, tx pgx.Tx, ms []*consume.Message) error {
+			if slices.ContainsFunc(ms, func(m *consume.Message) bool { return string(m.Body) == "bad" }) {
+				_, _ = tx.Exec(ctx, "COMMIT")
+			}
+			return p.write(ctx, tx, ms)
+		}
+		batch := named("a", "b", "bad", "c")
+		if form == "offsets" {
+			wantReasons(t, m.Handle(t.Context(), batch), done, done, again, waits)
+			wantReasons(t, m.Handle(t.Context(), batch), duplicate, duplicate, failed, waits)
+			return
+		}
+		wantReasons(t, m.Handle(t.Context(), batch), done, done, again, done)
+		wantReasons(t, m.Handle(t.Context(), batch), duplicate, duplicate, again, duplicate)
+		wantReasons(t, m.Handle(t.Context(), batch), duplicate, duplicate, failed, duplicate)
+	})
 }

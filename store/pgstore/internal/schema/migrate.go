@@ -39,8 +39,9 @@ type Schema struct {
 // Quoted is the name as an SQL identifier.
 func (s Schema) Quoted() string { return pgx.Identifier{s.Name}.Sanitize() }
 
-// migrationLock keeps two processes from migrating at the same time.
-const migrationLock = `SELECT pg_advisory_xact_lock(hashtextextended('semel migrate', 0))`
+// migrationLock keeps two processes from migrating at the same time. A process that freezes
+// holds its locks for a minute.
+const migrationLock = `SELECT set_config('idle_in_transaction_session_timeout', '1min', true), pg_advisory_xact_lock(hashtextextended('semel migrate', 0))`
 
 // Migrate runs the migrations that the schema has not had, in one transaction. If
 // there is nothing to do, it needs no rights to change tables.
