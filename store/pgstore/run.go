@@ -84,7 +84,9 @@ func (a *Atomic) run(ctx context.Context, call semel.Call, fn semel.Handler, db 
 }
 
 // refusedForNow reports whether a run that ended with err may run again.
-func refusedForNow(err error) bool { return pgwire.Again(err) || table.LostRace(err) }
+func refusedForNow(err error) bool {
+	return pgwire.Again(err) || table.LostRace(err) || errors.Is(err, store.ErrStepRecorded)
+}
 
 // mayBeItsContent reports whether a COMMIT was refused for a reason that may lie in the
 // transaction, whatever the code: a trigger can raise any. It is false for conflicts,
