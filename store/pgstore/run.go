@@ -114,6 +114,7 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 	t.sqlDB = db
 	defer t.end()
 	var handlerErr error
+	var running *semel.Execution
 	ran, returned := false, false
 	var cause error // what the handler itself returned
 	defer func() {
@@ -134,7 +135,7 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 		if err := w.admit(call, x); err != nil {
 			return store.Outcome{}, err
 		}
-		ran = true
+		ran, running = true, x
 		o, err := fn(a.store.withRun(t.handlerContext(run), t.lastID, &t.finished.Bool), x)
 		err = driver.ReadableError(err)
 		cause = err
@@ -168,6 +169,7 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 	}
 	commitErr := t.commit(ctx)
 	if commitErr == nil {
+		driver.Committed(running)
 		return res, err
 	}
 	t.end()

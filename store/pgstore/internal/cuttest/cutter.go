@@ -4,6 +4,7 @@ package cuttest
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"io"
 	"net"
 	"net/url"
@@ -21,6 +22,9 @@ type Cutter struct {
 	// Until is a text in the answer at which the connection is cut; empty: the first
 	// answer. Set it before At.
 	Until string
+	// AtOnce: the client is cut off when the server has got the request, and a request to
+	// cancel it is lost, so that the server goes on. Set it before At.
+	AtOnce bool
 	// Cuts counts the cuts.
 	Cuts atomic.Int64
 }
@@ -61,7 +65,9 @@ func (c *Cutter) carry(client net.Conn) {
 	}
 	defer func() { _ = server.Close() }()
 	var cut atomic.Bool
+	answered := make(chan struct{})
 	go func() {
+		defer close(answered)
 		buf := make([]byte, 64<<10)
 		for {
 			n, err := server.Read(buf)
@@ -91,7 +97,15 @@ func (c *Cutter) carry(client net.Conn) {
 				return
 			}
 		}
+		if c.AtOnce && isCancel(buf[:n]) {
+			return
+		}
 		if _, err := server.Write(buf[:n]); err != nil {
+			return
+		}
+		if cut.Load() && c.AtOnce {
+			_ = client.Close()
+			<-answered
 			return
 		}
 		if cut.Load() { // until the server has carried it out
@@ -99,6 +113,12 @@ func (c *Cutter) carry(client net.Conn) {
 			return
 		}
 	}
+}
+
+// isCancel reports whether a client asks to cancel what another connection does.
+func isCancel(request []byte) bool {
+	const code = 80877102
+	return len(request) == 16 && binary.BigEndian.Uint32(request[4:]) == code
 }
 
 // At sets the text at which the next request is cut.
