@@ -135,7 +135,20 @@ func (x *Execution) Fingerprint() string { return hex.EncodeToString([]byte(x.fi
 // name for each downstream call. If the key is used again after its Retention,
 // the downstream keys are the same again. A rerun (Options.Rerun) has others.
 // With Options.HashKeys it is made of the hashes of tenant and key.
+//
+// A step has keys of its own. Outside of the step, StepDownstreamKey returns them.
 func (x *Execution) DownstreamKey(name string) string { return downstreamKey(x.key, name) }
+
+// StepDownstreamKey is the DownstreamKey of that name which a step of the run has. A
+// reconciler asks another system by it what a step has done: it gets the Execution of the
+// call, and not that of the step. The step need not have run. A step "inner" of a step
+// "outer" is "outer#inner" here.
+func (x *Execution) StepDownstreamKey(step, name string) string {
+	if x.step != "" {
+		step = x.step + "#" + step
+	}
+	return downstreamKey(x.stepKey(step), name)
+}
 
 // Step makes a recovery point: a call to run by Do with the same Guard, or with a
 // store's Atomic. A step that has ended with a result or a *Failure is recorded
