@@ -49,6 +49,8 @@ func (d driverExecution) Complete(ctx context.Context, o store.Outcome) error {
 
 func (d driverExecution) Completed() bool { return d.x.isCompleted() }
 
+func (d driverExecution) Committed() { d.x.journal.committed(d.x) }
+
 // driverTxCall implements driver.TxCall, which has the documentation.
 type driverTxCall struct {
 	call   txCall
@@ -168,12 +170,14 @@ func (d driverExecution) Now() time.Time { return d.x.claimed.Add(now().since(d.
 func (d driverExecution) Steps(ctx context.Context) (map[string]*store.Step, error) {
 	j := d.x.journal
 	j.mu.Lock()
-	defer j.mu.Unlock()
-	if d.x.begins && !j.loaded { // the record is new, so it has no steps
-		_ = j.set(nil) // it refuses only steps
-	}
-	if err := j.load(ctx, &runningStep{x: d.x}); err != nil {
+	j.loaded = j.loaded || d.x.begins // the record is new, so it has no steps
+	j.mu.Unlock()
+	if err := j.load(ctx, &runningStep{}); err != nil {
 		return nil, err
 	}
-	return maps.Clone(j.steps), nil
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	steps := make(map[string]*store.Step, len(j.recorded.byName))
+	maps.Copy(steps, j.recorded.byName)
+	return steps, nil
 }

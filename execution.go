@@ -43,6 +43,8 @@ type Execution struct {
 	journal   *journal
 	own       journal       // unless the run is of a step
 	step      string        // the name within the call; empty: the run is of the call itself
+	outer     *Execution    // of a step: the step whose function runs it; nil: none
+	inTx      bool          // of a step: it runs in a transaction
 	txJournal store.Journal // in a transaction: where earlier attempts may have recorded steps
 }
 
@@ -63,12 +65,41 @@ func (g *Guard) newExecution(r *store.Record, started instant) *Execution {
 }
 
 // child is the run of a step, which the Guard g runs.
-func (x *Execution) child(g *Guard, step string) *Execution {
+func (x *Execution) child(ctx context.Context, g *Guard, step string) *Execution {
+	c := &Execution{
+		guard: g, policy: x.policy, key: x.stepKey(step), lease: x.lease, attempt: x.attempt, started: now(), journal: x.journal, step: step,
+	}
+	if outer, ok := FromContext(ctx); ok && outer.journal == x.journal && outer.step != "" {
+		c.outer = outer
+	}
+	return c
+}
+
+// stepKey is the key of a step's run. The name is the one within the call.
+func (x *Execution) stepKey(step string) store.Key {
 	key := x.lease.Key
 	key.Operation += "#" + step
-	return &Execution{
-		guard: g, policy: x.policy, key: key, lease: x.lease, attempt: x.attempt, started: now(), journal: x.journal, step: step,
+	return key
+}
+
+// isIn reports whether x is the run of the step outer, or of a step in it. False for nil.
+func (x *Execution) isIn(outer *Execution) bool {
+	for ; x != nil; x = x.outer {
+		if x == outer {
+			return true
+		}
 	}
+	return false
+}
+
+// transaction is the run of the step that began the transaction which x is in.
+func (x *Execution) transaction() (began *Execution) {
+	for ; x != nil; x = x.outer {
+		if x.inTx {
+			began = x
+		}
+	}
+	return began
 }
 
 // Operation is the operation of the call; in a step, "#" and its name follow.
@@ -104,7 +135,20 @@ func (x *Execution) Fingerprint() string { return hex.EncodeToString([]byte(x.fi
 // name for each downstream call. If the key is used again after its Retention,
 // the downstream keys are the same again. A rerun (Options.Rerun) has others.
 // With Options.HashKeys it is made of the hashes of tenant and key.
+//
+// A step has keys of its own. Outside of the step, StepDownstreamKey returns them.
 func (x *Execution) DownstreamKey(name string) string { return downstreamKey(x.key, name) }
+
+// StepDownstreamKey is the DownstreamKey of that name which a step of the run has. A
+// reconciler asks another system by it what a step has done: it gets the Execution of the
+// call, and not that of the step. The step need not have run. A step "inner" of a step
+// "outer" is "outer#inner" here.
+func (x *Execution) StepDownstreamKey(step, name string) string {
+	if x.step != "" {
+		step = x.step + "#" + step
+	}
+	return downstreamKey(x.stepKey(step), name)
+}
 
 // Step makes a recovery point: a call to run by Do with the same Guard, or with a
 // store's Atomic. A step that has ended with a result or a *Failure is recorded

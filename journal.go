@@ -5,22 +5,38 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/semel-go/semel/store"
 )
 
-// journal is what one run of a handler knows of the steps of its call.
+// journal is what one run of a handler knows of the steps of its call. Nothing holds mu
+// while it waits for a store, because that may wait for a connection, or for the lock of a
+// file, which another step of the call has until it gets mu.
 type journal struct {
 	x    *Execution // the run
 	kind journalKind
 
-	mu     sync.Mutex
-	loaded bool
-	steps  map[string]*store.Step // the steps in the store, if loaded
-	bytes  int                    // of the steps
-	uses   map[string]stepUse     // by this run
-	ended  bool                   // the run has ended, or lost its lease
+	mu       sync.Mutex
+	recorded stepSet            // in the store, and committed
+	loaded   bool               // recorded has all that earlier attempts have recorded
+	uses     map[string]stepUse // by this run
+	ended    bool               // the run has ended, or lost its lease
+}
+
+// stepSet is recorded steps.
+type stepSet struct {
+	byName map[string]*store.Step
+	bytes  int // the sum of their sizes
+}
+
+func (s *stepSet) add(step *store.Step) {
+	if s.byName == nil {
+		s.byName = map[string]*store.Step{}
+	}
+	if s.byName[step.Name] == nil {
+		s.byName[step.Name] = step
+		s.bytes += step.Size()
+	}
 }
 
 // journalKind says what becomes of the steps of a run.
@@ -33,87 +49,98 @@ const (
 	stepsReadOnly               // the run is a reconciler's
 )
 
-// stepUse is what a run has done with a step's name. The zero stepUse: nothing.
-type stepUse uint8
-
-const (
-	stepFree    stepUse = iota
-	stepRunning         // its function runs now
-	stepUsed            // it is recorded
-	stepInDoubt         // its function failed, and may have had its effect
-	stepUnsure          // it may be recorded: look again
-	stepLost            // the run has lost its lease
-)
-
-const (
-	firstResend   = 10 * time.Millisecond
-	longestResend = time.Second
-)
-
-var errNoJournal = errors.New("the store keeps no steps: it does not implement store.Journal, as memstore, sqlitestore, pgstore and redisstore do; make the step a call of its own instead, with a key of x.DownstreamKey")
-
-// checkRunner refuses a Runner that cannot run the steps of this run.
-func (j *journal) checkRunner(g *Guard, tx store.Tx) error {
+// begin reserves the step's name for s. If the step is recorded, it returns that,
+// and the step's function must not run.
+func (j *journal) begin(ctx context.Context, s *runningStep) (*store.Step, error) {
+	if err := j.mayBegin(ctx, s); err != nil {
+		return nil, err
+	}
+	if err := j.reserve(s); err != nil {
+		return nil, err
+	}
+	err := j.load(ctx, s)
+	if err != nil {
+		err = s.unavailable(ctx, err)
+	} else {
+		err = j.mayBegin(ctx, s) // reading may have taken long
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var step *store.Step
+	if err == nil {
+		step, err = j.admit(s)
+	}
 	switch {
-	case j == nil:
-		return errors.New("the Execution was not made by Semel")
-	case j.kind == stepsInTx && tx == nil:
-		return errors.New("the call runs in a transaction, and so must its steps: run the step by the store's Atomic, with the handler's context; work that must outlive a rollback is a call of its own, with a key of x.DownstreamKey")
-	case j.kind == stepsRecorded && tx != nil:
-		if _, ok := tx.(store.Journal); !ok {
-			return fmt.Errorf("its transaction: %w", errNoJournal)
-		}
-	case j.kind == stepsRecorded && g != j.x.guard:
-		return errors.New("run it by the Guard that runs its call, or by a store's Atomic")
-	case (j.kind == stepsRecorded || j.kind == stepsReadOnly) && g.journal == nil:
-		return errNoJournal
+	case err != nil:
+		j.use(s.name, s.before)
+	case step != nil && s.seen.byName[s.name] != nil && s.before.state == stepUncommitted:
+		j.use(s.name, stepUse{state: stepUncommitted}) // the transaction that sees it may have recorded it
+	case step != nil:
+		j.use(s.name, stepUse{state: stepUsed})
+	}
+	return step, err
+}
+
+// mayBegin returns an error if the run cannot begin a step now. It asks the clock, because
+// in a process that was frozen the context ends some time after the process wakes.
+func (j *journal) mayBegin(ctx context.Context, s *runningStep) error {
+	switch r := j.x.renewal; {
+	case ctx.Err() != nil && errors.Is(context.Cause(ctx), ErrLeaseLost):
+		return s.x.failure(ErrLeaseLost, nil)
+	case ctx.Err() != nil:
+		return s.x.failure(ErrCanceled, context.Cause(ctx))
+	case r != nil && !j.x.guard.heartbeat.holds(r):
+		return s.x.failure(ErrLeaseLost, fmt.Errorf("step %q: the lease was not renewed in time", s.name))
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.ended {
+		return s.x.failure(ErrLeaseLost, fmt.Errorf("step %q: the run of its call has ended", s.name))
 	}
 	return nil
 }
 
-// begin reserves the step's name for s. If the step is recorded, it returns that,
-// and the step's function must not run.
-func (j *journal) begin(ctx context.Context, s *runningStep) (*store.Step, error) {
-	if err := ctx.Err(); err != nil {
-		if cause := context.Cause(ctx); errors.Is(cause, ErrLeaseLost) {
-			return nil, s.x.failure(ErrLeaseLost, nil)
-		}
-		return nil, s.x.failure(ErrCanceled, context.Cause(ctx))
-	}
+// reserve takes the step's name, so that no other step of the run gets it.
+func (j *journal) reserve(s *runningStep) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	invalid := func(format string, args ...any) error {
-		return invalid(s.x.key.Operation, fmt.Errorf("step %q: "+format, append([]any{s.name}, args...)...))
+	switch u := j.uses[s.name]; {
+	case u.state == stepRunning || u.state == stepUsed || j.isOpen(u, s):
+		return s.invalid("this run has used the name already; give each step of a call a name of its own")
+	case u.state == stepInDoubt && s.x.policy == Park:
+		return s.x.failure(ErrParked, fmt.Errorf("step %q failed in this run, and may have had its effect", s.name))
+	default:
+		s.before = u
 	}
-	use := j.uses[s.name]
-	switch {
-	case j.ended:
-		return nil, s.x.failure(ErrLeaseLost, fmt.Errorf("step %q: the run of its call has ended", s.name))
-	case use == stepRunning || use == stepUsed:
-		return nil, invalid("this run has used the name already; give each step of a call a name of its own")
-	case use == stepInDoubt && s.x.policy == Park && s.tx == nil:
-		return nil, s.x.failure(ErrParked, fmt.Errorf("step %q failed in this run, and may have had its effect", s.name))
-	case use == stepUnsure:
-		j.loaded = false
+	j.use(s.name, stepUse{state: stepRunning})
+	return nil
+}
+
+// isOpen reports whether a step is recorded in the transaction that s is in.
+func (j *journal) isOpen(u stepUse, s *runningStep) bool {
+	return u.state == stepUncommitted && u.x != nil && (j.kind == stepsInTx || u.x.transaction() == s.x.transaction())
+}
+
+// admit decides whether the step's function runs. It returns the step if it is recorded.
+// The caller holds mu.
+func (j *journal) admit(s *runningStep) (*store.Step, error) {
+	for _, known := range []*stepSet{&s.seen, &j.recorded} {
+		if step := known.byName[s.name]; step != nil {
+			return step, nil
+		}
 	}
-	if err := j.load(ctx, s); err != nil {
-		return nil, s.unavailable(ctx, err)
-	}
-	if step := j.steps[s.name]; step != nil {
-		j.use(s.name, stepUsed)
-		return step, nil
-	}
+	others := j.running(s) - 1
+	count, bytes := max(len(s.seen.byName), len(j.recorded.byName))+others, max(s.seen.bytes, j.recorded.bytes)
 	switch {
 	case j.kind == stepsReadOnly:
 		return nil, s.x.failure(ErrParked, fmt.Errorf("step %q is not recorded, and a reconciler starts none", s.name))
-	case use == stepUnsure && s.x.policy == Park && s.tx == nil:
+	case s.x.policy == Park && (s.before.state == stepUnsure || s.before.state == stepUncommitted && s.tx == nil):
 		return nil, s.x.failure(ErrParked, fmt.Errorf("step %q ran in this run, and is not recorded", s.name))
-	case j.kind == stepsRecorded && j.count() >= store.MaxSteps:
-		return nil, invalid("the call has %d steps already, and no more are allowed", store.MaxSteps)
-	case j.kind == stepsRecorded && j.bytes+j.running()*longestTombstone+longestTombstone > store.MaxStepBytes:
-		return nil, invalid("the results of the call's steps have %d bytes; at most %d are allowed in all, so keep large results elsewhere", j.bytes, store.MaxStepBytes)
+	case j.kind == stepsRecorded && count >= store.MaxSteps:
+		return nil, s.invalid("the call has %d steps already, and no more are allowed", store.MaxSteps)
+	case j.kind == stepsRecorded && bytes+(others+1)*longestTombstone > store.MaxStepBytes:
+		return nil, s.invalid("the results of the call's steps have %d bytes; at most %d are allowed in all, so keep large results elsewhere", bytes, store.MaxStepBytes)
 	}
-	j.use(s.name, stepRunning)
 	return nil, nil
 }
 
@@ -127,23 +154,21 @@ func (j *journal) use(name string, u stepUse) {
 	j.uses[name] = u
 }
 
-// running is how many steps run now.
-func (j *journal) running() (n int) {
-	for _, u := range j.uses {
-		if u == stepRunning {
+// running is how many steps run now and are not recorded. The caller holds mu.
+func (j *journal) running(s *runningStep) (n int) {
+	for name, u := range j.uses {
+		if u.state == stepRunning && s.seen.byName[name] == nil && j.recorded.byName[name] == nil {
 			n++
 		}
 	}
 	return n
 }
 
-// count is how many steps are recorded or run now.
-func (j *journal) count() int { return len(j.steps) + j.running() }
-
-// load reads the steps of the call, once. The caller holds mu. In a transaction it
-// always reads there, which begins the transaction and checks the lease.
+// load reads the steps of the call, once. For a step in a transaction of its own it always
+// reads there, which begins the transaction and checks the lease. Those steps belong to s
+// alone, because the transaction may have recorded some of them, and may roll back.
 func (j *journal) load(ctx context.Context, s *runningStep) error {
-	from := j.x.guard.journal
+	from, known := j.x.guard.journal, &j.recorded
 	switch {
 	case j.kind == stepsUnrecorded:
 		return nil
@@ -152,62 +177,59 @@ func (j *journal) load(ctx context.Context, s *runningStep) error {
 			return nil
 		}
 	case s.tx != nil:
-		from, j.loaded = s.tx.(store.Journal), false
+		from, known = s.tx.(store.Journal), &s.seen
 	}
-	if j.loaded {
+	if known == &j.recorded && j.isLoaded() && !s.before.mustLook() {
 		return nil
 	}
-	if s.tx != nil { // a transaction ends with its first error, which says why: the read is not repeated
-		steps, err := from.Steps(ctx, j.x.lease)
-		if err == nil {
-			err = j.set(steps)
-		}
-		return err
-	}
-
-	var steps []store.Step
-	_, err := j.x.guard.ask(ctx, func(ctx context.Context) (f store.Found, err error) {
-		steps, err = from.Steps(ctx, j.x.lease)
-		return f, err
-	})
+	steps, err := j.ask(ctx, s, from)
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	if err != nil {
 		j.ended = j.ended || errors.Is(err, store.ErrLeaseLost)
 		return err
 	}
-	return j.set(steps)
-}
-
-// set notes the steps that were read. The caller holds mu.
-func (j *journal) set(steps []store.Step) error {
 	for i := range steps {
-		if err := checkDecrypted(&steps[i].Outcome); err != nil {
-			return fmt.Errorf("step %q: %w", steps[i].Name, err)
-		}
+		known.add(&steps[i])
 	}
-	j.steps, j.bytes, j.loaded = make(map[string]*store.Step, len(steps)), 0, true
-	for i := range steps {
-		j.add(&steps[i])
-	}
+	j.loaded = j.loaded || known == &j.recorded
 	return nil
 }
 
-// add notes a step that is in the store. The caller holds mu.
-func (j *journal) add(s *store.Step) {
-	if j.steps == nil {
-		j.steps = map[string]*store.Step{}
+// ask reads the steps from a store or a transaction.
+func (j *journal) ask(ctx context.Context, s *runningStep, from store.Journal) (steps []store.Step, err error) {
+	read := func(ctx context.Context) (f store.Found, err error) {
+		steps, err = from.Steps(ctx, j.x.lease)
+		return f, err
 	}
-	j.steps[s.Name] = s
-	j.bytes += s.Size()
+	if s.tx != nil { // a transaction ends with its first error, which says why: the read is not repeated
+		_, err = read(ctx)
+	} else {
+		_, err = j.x.guard.ask(ctx, read)
+	}
+	for i := range steps {
+		if cerr := checkDecrypted(&steps[i].Outcome); err == nil && cerr != nil {
+			err = fmt.Errorf("step %q: %w", steps[i].Name, cerr)
+		}
+	}
+	return steps, err
+}
+
+func (j *journal) isLoaded() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.loaded
 }
 
 // fit is the step, or its tombstone if the record has no room for its result.
-func (j *journal) fit(s *store.Step) *store.Step {
+func (j *journal) fit(s *runningStep, step *store.Step) *store.Step {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.kind == stepsRecorded && j.bytes+(j.running()-1)*longestTombstone+s.Size() > store.MaxStepBytes {
-		s.Outcome = tombstone(s.Outcome)
+	bytes := max(s.seen.bytes, j.recorded.bytes)
+	if j.kind == stepsRecorded && bytes+(j.running(s)-1)*longestTombstone+step.Size() > store.MaxStepBytes {
+		step.Outcome = tombstone(step.Outcome)
 	}
-	return s
+	return step
 }
 
 // record writes a step to the store.
@@ -219,7 +241,7 @@ func (j *journal) record(ctx context.Context, s *store.Step) error {
 	if err == nil {
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		j.add(s)
+		j.recorded.add(s)
 	}
 	return err
 }
@@ -239,18 +261,29 @@ func (j *journal) recordIn(ctx context.Context, tx store.Tx, s *store.Step) erro
 }
 
 // end notes how a use of a step ended.
-func (j *journal) end(s *runningStep, u stepUse) {
+func (j *journal) end(s *runningStep, state stepState) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	use := stepUse{state: state}
 	switch {
-	case u == stepLost:
+	case state == stepLost:
 		j.ended = true
-	case s.tx != nil && j.kind == stepsInTx && u == stepUnsure: // it commits or rolls back with its call
-		u = stepUsed
-	case s.tx != nil && u == stepInDoubt: // its writes are undone
-		u = stepUnsure
+	case state == stepUncommitted:
+		use.x, use.step = s.x, s.recorded
+	case state == stepFree:
+		use = s.before // an earlier use may still be in doubt
+	case s.tx != nil:
+		use.state = stepUncommitted
 	}
-	j.use(s.name, u)
+	j.use(s.name, use)
+	if s.tx == nil || state == stepUncommitted {
+		return
+	}
+	for name, u := range j.uses { // the steps in s are undone with it
+		if u.state == stepUncommitted && u.x.isIn(s.x) {
+			j.use(name, stepUse{state: stepUncommitted})
+		}
+	}
 }
 
 // close refuses steps that begin after the run of their call.

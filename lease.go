@@ -69,6 +69,17 @@ func (h *heartbeat) renewTimeout() time.Duration { return h.lease/6 + h.interval
 // stop: a sixth of the lease before another process may take over.
 func (h *heartbeat) deadline(sent instant) instant { return sent.add(h.lease - h.lease/6) }
 
+// holds reports whether a handler may go on by the local clock. If it may not, its context
+// ends now; otherwise the next check ends it, which a process that was frozen runs late.
+func (h *heartbeat) holds(r *renewal) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if now := now(); !r.lost && (now >= h.deadline(r.sent) || r.end != 0 && now >= r.end) {
+		h.lose(r)
+	}
+	return !r.lost
+}
+
 func (h *heartbeat) add(r *renewal, sent instant) {
 	r.sent = sent
 	h.mu.Lock()

@@ -35,11 +35,11 @@ type Options struct {
 	OnDoubt Policy
 	// Reconcile finds out what became of a parked call. The next call with the
 	// key asks it, and so does Guard.Reconcile. It runs under a lease of its own,
-	// so that no two ask at the same time, and x.DownstreamKey gives the keys
-	// that the handler used. DidNotHappen must stay true, also if a frozen
-	// handler wakes up later. In case of doubt return an error, or the zero
-	// Verdict: the call stays parked. Only with Park. Nil: parked calls wait for
-	// an operator.
+	// so that no two ask at the same time. x.DownstreamKey gives the keys that
+	// the handler used, and x.StepDownstreamKey those that its steps used.
+	// DidNotHappen must stay true, also if a frozen handler wakes up later. In
+	// case of doubt return an error, or the zero Verdict: the call stays parked.
+	// Only with Park. Nil: parked calls wait for an operator.
 	Reconcile func(ctx context.Context, x *Execution) (Verdict, error)
 
 	// Lease is how long a claim holds without a renewal: 30 s by default, at

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -245,4 +246,39 @@ func TestReconcile_Undecided_KeepsFirstCause(t *testing.T) {
 	_, err := guard(t, st, &semel.Options{OnDoubt: semel.Park}).Run(t.Context(), ann("k"), never(t))
 	wantErr(t, err, semel.ErrParked)
 	wantTexts("the bank hung up", "host/1 reconciling died")
+}
+
+// The handler charges in a step, and the reconciler asks the bank by the step's key.
+func TestReconcile_StepDownstreamKey_FindsPayment(t *testing.T) {
+	for name, o := range map[string]semel.Options{"keys": {}, "hashed keys": {HashKeys: []byte("0123456789abcdef0123456789abcdef")}} {
+		var bank []string // the references of the payments
+		var nested, asked string
+		o.OnDoubt = semel.Park
+		o.Reconcile = func(_ context.Context, x *semel.Execution) (semel.Verdict, error) {
+			asked = x.StepDownstreamKey("charge#fee", "bank")
+			if slices.Contains(bank, x.StepDownstreamKey("charge", "bank")) {
+				return semel.Happened("paid"), nil
+			}
+			return semel.DidNotHappen(), nil
+		}
+		g := guard(t, memstore.New(nil), &o)
+		for range 2 {
+			_ = semel.Once(t.Context(), g, ann("k"), func(ctx context.Context, x *semel.Execution) error {
+				return semel.Once(ctx, g, x.Step("charge"), func(ctx context.Context, charge *semel.Execution) error {
+					bank = append(bank, charge.DownstreamKey("bank"))
+					_ = semel.Once(ctx, g, charge.Step("fee"), func(_ context.Context, fee *semel.Execution) error {
+						nested = fee.DownstreamKey("bank")
+						return nil
+					})
+					if got := charge.StepDownstreamKey("fee", "bank"); got != nested {
+						t.Errorf("%s: the key of the step in the step is %q there, and %q around it", name, nested, got)
+					}
+					return errBoom // the bank's answer is lost
+				})
+			})
+		}
+		if len(bank) != 1 || asked != nested || nested == bank[0] {
+			t.Errorf("%s: the bank has the payments %q; the reconciler asked for %q, the step has the key %q", name, bank, asked, nested)
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/semel-go/semel/internal/effect"
 	"github.com/semel-go/semel/internal/retry"
@@ -30,23 +31,6 @@ func (g *Guard) runStep(ctx context.Context, call Call, fn Handler) (Result, err
 	return res, effect.Finish(err)
 }
 
-// runStepIn is runStep in a transaction.
-func (g *Guard) runStepIn(ctx context.Context, tx store.Tx, call Call, fn Handler) (Result, error) {
-	if err := g.check(&call); err != nil {
-		return Result{}, err
-	}
-	s, res, err := g.beginStep(ctx, &call, tx)
-	if s == nil {
-		return res, err
-	}
-	defer s.abandon(ctx)
-	handlerCtx, cancel := s.x.handlerContext(ctx)
-	defer cancel(nil)
-	res, use, err := s.runIn(ctx, handlerCtx, fn)
-	s.end(use)
-	return res, effect.Finish(err)
-}
-
 // runningStep is one use of a step in one run of its call.
 type runningStep struct {
 	guard       *Guard
@@ -54,17 +38,45 @@ type runningStep struct {
 	journal     *journal
 	name        string
 	fingerprint store.Fingerprint
-	tx          store.Tx // nil: outside of one
+	tx          store.Tx    // nil: outside of one
+	before      stepUse     // the use of the name before this one
+	seen        stepSet     // the recorded steps that its transaction sees
+	recorded    *store.Step // in its transaction; nil: nothing
 	ended       bool
 }
+
+// stepUse is what a run has done with a step's name. The zero stepUse: nothing.
+type stepUse struct {
+	state stepState
+	// Of stepUncommitted: the run of the step, and the step that it has recorded. Both are
+	// nil if the transaction was rolled back, or nobody knows.
+	x    *Execution
+	step *store.Step
+}
+
+type stepState uint8
+
+const (
+	stepFree        stepState = iota
+	stepRunning               // its function runs now, or is about to
+	stepUsed                  // it is recorded
+	stepInDoubt               // outside of a transaction its function failed, and may have had its effect
+	stepUnsure                // outside of a transaction it ran, and may be recorded: look again
+	stepUncommitted           // it is recorded if a transaction has committed: look again
+	stepLost                  // the run has lost its lease
+)
+
+// mustLook reports whether only the store knows if the step is recorded.
+func (u stepUse) mustLook() bool { return u.state == stepUnsure || u.state == stepUncommitted }
 
 // beginStep makes the step ready to run. It returns nil if the step's function must
 // not run: the step ends with the result and the error.
 func (g *Guard) beginStep(ctx context.Context, call *Call, tx store.Tx) (*runningStep, Result, error) {
 	parent, name := call.step.parent, call.step.name
-	s := &runningStep{guard: g, x: parent.child(g, name), journal: parent.journal, name: name, fingerprint: g.fingerprint(&call.Payload), tx: tx}
+	s := &runningStep{guard: g, x: parent.child(ctx, g, name), journal: parent.journal, name: name, fingerprint: g.fingerprint(&call.Payload), tx: tx}
+	s.x.inTx = tx != nil
 	if err := s.journal.checkRunner(g, tx); err != nil {
-		return nil, Result{}, invalid(s.x.key.Operation, fmt.Errorf("step %q: %w", name, err))
+		return nil, Result{}, s.invalid("%w", err)
 	}
 	recorded, err := s.journal.begin(ctx, s)
 	if err != nil {
@@ -77,9 +89,30 @@ func (g *Guard) beginStep(ctx context.Context, call *Call, tx store.Tx) (*runnin
 	return s, Result{}, nil
 }
 
-func (s *runningStep) end(use stepUse) {
+var errNoJournal = errors.New("the store keeps no steps: it does not implement store.Journal, as memstore, sqlitestore, pgstore and redisstore do; make the step a call of its own instead, with a key of x.DownstreamKey")
+
+// checkRunner refuses a Runner that cannot run the steps of this run.
+func (j *journal) checkRunner(g *Guard, tx store.Tx) error {
+	switch {
+	case j == nil:
+		return errors.New("the Execution was not made by Semel")
+	case j.kind == stepsInTx && tx == nil:
+		return errors.New("the call runs in a transaction, and so must its steps: run the step by the store's Atomic, with the handler's context; work that must outlive a rollback is a call of its own, with a key of x.DownstreamKey")
+	case tx != nil && (j.kind == stepsRecorded || j.kind == stepsReadOnly):
+		if _, ok := tx.(store.Journal); !ok {
+			return fmt.Errorf("its transaction: %w", errNoJournal)
+		}
+	case j.kind == stepsRecorded && g != j.x.guard:
+		return errors.New("run it by the Guard that runs its call, or by a store's Atomic")
+	case (j.kind == stepsRecorded || j.kind == stepsReadOnly) && g.journal == nil:
+		return errNoJournal
+	}
+	return nil
+}
+
+func (s *runningStep) end(state stepState) {
 	s.ended = true
-	s.journal.end(s, use)
+	s.journal.end(s, state)
 }
 
 // abandon ends a step whose function panicked or called runtime.Goexit.
@@ -91,7 +124,7 @@ func (s *runningStep) abandon(ctx context.Context) {
 }
 
 // run runs the step's function and records how it ended, in one write.
-func (s *runningStep) run(ctx, handlerCtx context.Context, fn Handler) (Result, stepUse, error) {
+func (s *runningStep) run(ctx, handlerCtx context.Context, fn Handler) (Result, stepState, error) {
 	o, err := fn(handlerCtx, s.x)
 	err = effect.Readable(err)
 	step, kind, err := s.outcome(o, err)
@@ -121,7 +154,7 @@ func (s *runningStep) outcome(o store.Outcome, err error) (step *store.Step, kin
 	step = &store.Step{Name: s.name, Fingerprint: s.fingerprint, Attempt: s.x.attempt}
 	if err == nil {
 		step.Outcome = s.guard.limit(o)
-		return s.journal.fit(step), EventExecuted, nil
+		return s.journal.fit(s, step), EventExecuted, nil
 	}
 	f, ok := errors.AsType[*Failure](err)
 	if !ok || f == nil || effect.None(err) {
@@ -129,44 +162,7 @@ func (s *runningStep) outcome(o store.Outcome, err error) (step *store.Step, kin
 	}
 	f = f.validUTF8()
 	step.Outcome, step.Failed = s.guard.failed(f).Outcome, true
-	return s.journal.fit(step), EventFailed, f
-}
-
-// runIn runs the step in a transaction, together with its record.
-func (s *runningStep) runIn(ctx, handlerCtx context.Context, fn Handler) (res Result, use stepUse, err error) {
-	var kept error
-	runErr, err := nested(ctx, s.tx, func() error {
-		var o store.Outcome
-		handlerErr, err := nested(ctx, s.tx, func() (err error) {
-			o, err = fn(handlerCtx, s.x)
-			return effect.Readable(err)
-		})
-		if err != nil {
-			return s.unavailable(ctx, textOnly(err))
-		}
-		step, kind, err := s.outcome(o, handlerErr)
-		if step == nil {
-			s.guard.observeEnd(ctx, s.x, kind, err)
-			return err
-		}
-		if step.Failed {
-			kept = err
-		} else {
-			res = Result{Outcome: o, codecs: s.guard.options.Codecs}
-		}
-		if err := s.journal.recordIn(ctx, s.tx, step); err != nil {
-			return s.unavailable(ctx, fmt.Errorf("record the step: %w", err))
-		}
-		s.guard.observeEnd(ctx, s.x, kind, err)
-		return nil
-	})
-	switch {
-	case runErr != nil && err == nil:
-		return Result{}, stepFree, runErr // its writes are undone
-	case err != nil:
-		return Result{}, stepUnsure, s.unavailable(ctx, textOnly(err))
-	}
-	return res, stepUnsure, kept // it counts when the transaction commits
+	return s.journal.fit(s, step), EventFailed, f
 }
 
 // replay returns what is recorded.
@@ -226,9 +222,20 @@ func (s *runningStep) unavailable(ctx context.Context, cause error) error {
 		return s.x.failure(ErrLeaseLost, cause)
 	case errors.Is(cause, store.ErrCorrupt):
 		return s.x.failure(store.ErrCorrupt, cause)
+	case errors.Is(cause, store.ErrChanged):
+		return s.x.failure(store.ErrChanged, cause)
 	}
 	return s.x.failure(ErrUnavailable, cause)
 }
+
+func (s *runningStep) invalid(format string, args ...any) error {
+	return invalid(s.x.key.Operation, fmt.Errorf("step %q: "+format, append([]any{s.name}, args...)...))
+}
+
+const (
+	firstResend   = 10 * time.Millisecond
+	longestResend = time.Second
+)
 
 // recordStep sends a step until the store answers or SettleTimeout has passed, as
 // Guard.settle does. It is harmless to repeat.

@@ -214,3 +214,85 @@ func (t *txCall) settle(ctx context.Context, x *Execution, o store.Outcome, err 
 	g.observeEnd(ctx, x, kind, err)
 	return nil
 }
+
+// runStepIn is runStep in a transaction.
+func (g *Guard) runStepIn(ctx context.Context, tx store.Tx, call Call, fn Handler) (Result, error) {
+	if err := g.check(&call); err != nil {
+		return Result{}, err
+	}
+	s, res, err := g.beginStep(ctx, &call, tx)
+	if s == nil {
+		return res, err
+	}
+	defer s.abandon(ctx)
+	handlerCtx, cancel := s.x.handlerContext(ctx)
+	defer cancel(nil)
+	res, use, err := s.runIn(ctx, handlerCtx, fn)
+	s.end(use)
+	return res, effect.Finish(err)
+}
+
+// runIn runs the step in a transaction, together with its record.
+func (s *runningStep) runIn(ctx, handlerCtx context.Context, fn Handler) (res Result, use stepState, err error) {
+	var kept error
+	runErr, err := nested(ctx, s.tx, func() error {
+		var o store.Outcome
+		handlerErr, err := nested(ctx, s.tx, func() (err error) {
+			o, err = fn(handlerCtx, s.x)
+			return effect.Readable(err)
+		})
+		if err != nil {
+			return s.unavailable(ctx, textOnly(err))
+		}
+		step, kind, err := s.outcome(o, handlerErr)
+		if step == nil {
+			s.guard.observeEnd(ctx, s.x, kind, err)
+			return err
+		}
+		if step.Failed {
+			kept = err
+		} else {
+			res = Result{Outcome: o, codecs: s.guard.options.Codecs}
+		}
+		if err := s.journal.recordIn(ctx, s.tx, step); err != nil {
+			use = refusedUse(err)
+			return s.unavailable(ctx, fmt.Errorf("record the step: %w", err))
+		}
+		s.recorded = step
+		s.guard.observeEnd(ctx, s.x, kind, err)
+		return nil
+	})
+	switch {
+	case runErr != nil && err == nil:
+		return Result{}, use, runErr // its writes are undone
+	case err != nil:
+		return Result{}, stepInDoubt, s.unavailable(ctx, textOnly(err))
+	}
+	return res, stepUncommitted, kept
+}
+
+// refusedUse is the state of a step that its transaction could not record.
+func refusedUse(err error) stepState {
+	switch {
+	case errors.Is(err, store.ErrLeaseLost):
+		return stepLost
+	case errors.Is(err, store.ErrChanged): // another transaction has recorded it
+		return stepInDoubt
+	}
+	return stepFree
+}
+
+// committed notes that the transaction of the step x has committed.
+func (j *journal) committed(x *Execution) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for name, u := range j.uses {
+		if u.state != stepUncommitted || !u.x.isIn(x) {
+			continue
+		}
+		if u.step != nil {
+			j.recorded.add(u.step)
+		}
+		j.use(name, stepUse{state: stepUsed})
+	}
+}

@@ -31,6 +31,7 @@ type executionMethods interface {
 	Encode(v any) (store.Outcome, error)
 	Complete(ctx context.Context, o store.Outcome) error
 	Completed() bool
+	Committed()
 }
 
 // RunIn runs a call inside a transaction of a store. The record and the handler's
@@ -43,6 +44,17 @@ type executionMethods interface {
 // call in progress fails at once with semel.ErrInProgress.
 func RunIn(ctx context.Context, g *semel.Guard, tx store.Tx, call semel.Call, fn semel.Handler) (semel.Result, error) {
 	return bridge.Guard(g).(guardMethods).RunIn(ctx, tx, call, fn)
+}
+
+// Committed tells Semel that the transaction of a RunIn has committed, and with it the
+// step whose run is x, so that a second use of the step's name in the same run of its call
+// is semel.ErrInvalid. Without it, a second use looks whether the step is recorded. If x is
+// not the run of a step, or is nil because no handler ran, nothing happens.
+func Committed(x *semel.Execution) {
+	if x == nil {
+		return
+	}
+	bridge.Execution(x).(executionMethods).Committed()
 }
 
 // TxCall is one call inside a transaction, taken step by step, so that a store can

@@ -3,6 +3,7 @@ package saga_test
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/driver"
@@ -22,7 +23,9 @@ type simTxKey struct{}
 // Run implements semel.Runner.
 func (a simAtomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
 	t := &simTx{p: a.p, id: a.id}
+	var running *semel.Execution
 	res, err := driver.RunIn(ctx, a.guard, t, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+		running = x
 		return fn(context.WithValue(ctx, simTxKey{}, t), x)
 	})
 	if _, kept := errors.AsType[*semel.Failure](err); err != nil && !kept {
@@ -31,6 +34,7 @@ func (a simAtomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (
 	if _, cerr := through(a.p, func() (struct{}, error) { return struct{}{}, t.commit() }); cerr != nil {
 		return semel.Result{}, &semel.Error{Reason: semel.ErrUnavailable, Cause: errors.Join(semel.ErrInDoubt, cerr)}
 	}
+	driver.Committed(running)
 	return res, err
 }
 
@@ -88,6 +92,13 @@ func (t *simTx) commit() error {
 	defer w.mu.Unlock()
 	if t.over || t.step == nil {
 		return nil
+	}
+	steps, err := w.st.Steps(context.Background(), t.lease)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(steps, func(s store.Step) bool { return s.Name == t.step.Name }) {
+		return store.ErrStepRecorded
 	}
 	if err := w.st.RecordStep(context.Background(), t.lease, *t.step); err != nil {
 		return err

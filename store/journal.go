@@ -35,6 +35,10 @@ type Journal interface {
 	// is Processing; otherwise it returns [ErrLeaseLost] and changes nothing.
 	// Sending the same step again returns nil; another step of the same name is
 	// [ErrChanged]. [ErrTooLarge]: nothing was changed; a tombstone fits.
+	//
+	// In a Tx each step of the name that is recorded is [ErrChanged], also the same one:
+	// a transaction that was given up may have committed late, and the effects of both
+	// would be there.
 	RecordStep(ctx context.Context, l Lease, s Step) error
 
 	// Steps returns the steps of the record in the order in which they were
@@ -183,5 +187,9 @@ func SameStep(recorded, s *Step) error {
 	}
 	return fmt.Errorf("%w: %w", ErrChanged, errOtherStep)
 }
+
+// ErrStepRecorded is what RecordStep of a Tx returns for a step whose name the record has
+// already.
+var ErrStepRecorded = fmt.Errorf("%w: a step of this name was recorded meanwhile; roll back, and use the step again", ErrChanged)
 
 var errOtherStep = errors.New("a step of this name is recorded with another result")

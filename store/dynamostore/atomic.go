@@ -88,12 +88,17 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 	}
 	for try, pause := 1, firstRetry; ; try, pause = try+1, min(2*pause, lastRetry) {
 		tx := a.store.NewTx()
-		res, err := a.In(tx).Run(ctx, call, fn)
+		var running *semel.Execution
+		res, err := a.In(tx).Run(ctx, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+			running = x
+			return fn(ctx, x)
+		})
 		if _, kept := errors.AsType[*semel.Failure](err); err != nil && !kept {
 			return res, err
 		}
 		refused := tx.Commit(ctx)
 		if refused == nil {
+			driver.Committed(running)
 			return res, err
 		}
 		// If the transaction is in progress, the next one meets it or finds its record.

@@ -162,6 +162,28 @@ func TestAtomic_StepOfLeasedCall_RecordedWithItsWrites(t *testing.T) {
 	}
 }
 
+func TestAtomic_NameOfStepUsedTwice_IsInvalid(t *testing.T) {
+	t.Parallel()
+	s := openNew(t, nil)
+	a := atomicOf(t, s)
+	g, err := semel.New(s, &semel.Options{Lease: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = semel.Once(t.Context(), g, testCall("k"), func(ctx context.Context, x *semel.Execution) error {
+		for _, want := range []error{nil, semel.ErrInvalid} {
+			err := Once(ctx, a, chargeStep(x), func(_ context.Context, _ *semel.Execution, tx *Tx) error { return tx.Add(s.count("charge")) })
+			if !errors.Is(err, want) {
+				t.Errorf("the step: %v, want %v", err, want)
+			}
+		}
+		return nil
+	})
+	if n := s.counted(t, "charge"); err != nil || n != 1 {
+		t.Errorf("the step's effect happened %d times, want 1; error %v", n, err)
+	}
+}
+
 // Two processes run calls and their duplicates through a network that loses requests
 // and replies, delays and doubles: each effect happens once.
 func TestAtomic_RequestsLostLateAndDoubled_OneEffect(t *testing.T) {

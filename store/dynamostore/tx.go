@@ -181,8 +181,8 @@ func (t *Tx) RecordStep(ctx context.Context, l store.Lease, step store.Step) err
 	if err != nil {
 		return t.store.explain("record a step", err)
 	}
-	if i := slices.IndexFunc(all, func(s store.Step) bool { return s.Name == step.Name }); i >= 0 {
-		return store.SameStep(&all[i], &step)
+	if slices.ContainsFunc(all, func(s store.Step) bool { return s.Name == step.Name }) {
+		return store.ErrStepRecorded
 	}
 	b, err := t.store.encodeStep(&step)
 	if err != nil {

@@ -35,6 +35,15 @@ type journaledTx struct {
 	journal
 }
 
+// RecordStep implements store.Journal. In a transaction no step is sent again, so that one
+// of the same name is another's.
+func (t journaledTx) RecordStep(ctx context.Context, l store.Lease, s store.Step) (err error) {
+	if s.Outcome, err = t.cipher.sealStep(ctx, place{stepPlace, l.Key, s.Name}, &s); err != nil {
+		return err
+	}
+	return t.inner.RecordStep(ctx, l, s)
+}
+
 // Claim implements store.Tx.
 func (t *encryptedTx) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
 	if err := t.cipher.proposal(ctx, &p); err != nil {

@@ -57,15 +57,22 @@ func (s *session) recordStep(ctx context.Context, l *store.Lease, step *store.St
 	if len(data) > table.MaxOutcome {
 		return fmt.Errorf("%w: %d bytes; the limit is %d", store.ErrTooLarge, len(data), table.MaxOutcome)
 	}
+	args := []any{table.ID(l.Key), table.Owner(l.Owner), table.Fence(l.Fence), []byte(step.Name), data, s.lockTimeout}
 	var kept []byte
+	var inserted bool
 	err := s.retry(func() error {
-		return s.db.QueryRow(ctx, s.sql.RecordStep, table.ID(l.Key), table.Owner(l.Owner), table.Fence(l.Fence), []byte(step.Name), data, s.lockTimeout).Scan(&kept)
+		if s.inTx {
+			return s.db.QueryRow(ctx, s.sql.RecordNewStep, args...).Scan(&inserted)
+		}
+		return s.db.QueryRow(ctx, s.sql.RecordStep, args...).Scan(&kept)
 	})
-	if errors.Is(err, pgx.ErrNoRows) {
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
 		return store.ErrLeaseLost
-	}
-	if err != nil {
+	case err != nil || inserted:
 		return err
+	case s.inTx:
+		return store.ErrStepRecorded
 	}
 	recorded, err := store.DecodeStep(step.Name, step.Recorded, kept)
 	if err != nil {

@@ -85,7 +85,8 @@ func (a *Atomic) run(ctx context.Context, call semel.Call, fn semel.Handler, db 
 
 // refusedForNow reports whether a run that ended with err may run again.
 func refusedForNow(err error) bool {
-	return (pgwire.Again(err) || table.LostRace(err)) && !errors.Is(err, semel.ErrInDoubt)
+	again := pgwire.Again(err) || table.LostRace(err) || errors.Is(err, store.ErrStepRecorded)
+	return again && !errors.Is(err, semel.ErrInDoubt)
 }
 
 // mayBeItsContent reports whether a COMMIT was refused for a reason that may lie in the
@@ -114,6 +115,7 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 	t.sqlDB = db
 	defer t.end()
 	var handlerErr error
+	var running *semel.Execution
 	ran, returned := false, false
 	var cause error // what the handler itself returned
 	defer func() {
@@ -134,7 +136,7 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 		if err := w.admit(call, x); err != nil {
 			return store.Outcome{}, err
 		}
-		ran = true
+		ran, running = true, x
 		o, err := fn(a.store.withRun(t.handlerContext(run), t.lastID, &t.finished.Bool), x)
 		err = driver.ReadableError(err)
 		cause = err
@@ -168,6 +170,7 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 	}
 	commitErr := t.commit(ctx)
 	if commitErr == nil {
+		driver.Committed(running)
 		return res, err
 	}
 	t.end()

@@ -63,7 +63,9 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 	defer end(nil)
 	t := &ownTx{s: a.s, life: life, end: end}
 	defer t.rollback() // if fn panics
+	var running *semel.Execution
 	res, err := driver.RunIn(life, a.g, t, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+		running = x
 		return a.s.lend(ctx, t.tx, x, fn)
 	})
 	if _, kept := errors.AsType[*semel.Failure](err); err != nil && !kept {
@@ -84,6 +86,7 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 		}
 		return semel.Result{}, &semel.Error{Reason: reason, Operation: call.Operation, Cause: cause}
 	}
+	driver.Committed(running)
 	return res, err
 }
 

@@ -16,7 +16,7 @@ import (
 
 // RecordStep implements store.Journal.
 func (s *Store) RecordStep(ctx context.Context, l store.Lease, step store.Step) error {
-	return s.do(ctx, func(k *work) error { return k.recordStep(background, &l, &step) })
+	return s.do(ctx, func(k *work) error { return k.recordStep(background, &l, &step, false) })
 }
 
 // Steps implements store.Journal. It does not wait for writers.
@@ -31,7 +31,9 @@ func (s *Store) Steps(ctx context.Context, l store.Lease) ([]store.Step, error) 
 	return steps, explain("read steps", err)
 }
 
-func (k *work) recordStep(ctx context.Context, l *store.Lease, step *store.Step) error {
+// recordStep inserts a step. If onlyNew, a step that is there already is another
+// transaction's.
+func (k *work) recordStep(ctx context.Context, l *store.Lease, step *store.Step, onlyNew bool) error {
 	data := store.EncodeStep(step)
 	if len(data) > maxOutcome {
 		return fmt.Errorf("%w: %d bytes; the limit is %d", store.ErrTooLarge, len(data), maxOutcome)
@@ -49,6 +51,8 @@ func (k *work) recordStep(ctx context.Context, l *store.Lease, step *store.Step)
 		return err
 	case r.Lease() != *l || r.State != store.Processing:
 		return store.ErrLeaseLost
+	case onlyNew:
+		return store.ErrStepRecorded
 	}
 	steps, err := readSteps(ctx, k.db, l)
 	if err != nil {
@@ -103,7 +107,7 @@ func readSteps(ctx context.Context, db doer, l *store.Lease) ([]store.Step, erro
 func (t *storeTx) RecordStep(ctx context.Context, l store.Lease, step store.Step) error {
 	k, err := t.work(ctx)
 	if err == nil {
-		err = k.recordStep(ctx, &l, &step)
+		err = k.recordStep(ctx, &l, &step, true)
 	}
 	return explain("record a step in a transaction", err)
 }

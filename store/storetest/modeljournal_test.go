@@ -12,7 +12,7 @@ type journalFlaw struct {
 	noOwner, noFence, noState, noRead                        bool // a comparison is missing
 	twice, overwrites, forgetsLast, sorts, cutsBody, noFails bool
 	keepsOnRestart, keepsOnSweep, dropsOnSwap, dropsOnSettle bool
-	shared, noContext, noTime                                bool
+	shared, noContext, noTime, sameInTx                      bool
 }
 
 // recordStep adds a step, as the rules of store.Journal say.
@@ -94,7 +94,12 @@ func (x *modelTx) RecordStep(ctx context.Context, l store.Lease, s store.Step) e
 	if err := x.check(ctx); err != nil {
 		return err
 	}
-	return x.at.recordStep(l, s, x.now())
+	before := len(x.at.steps[l.Key])
+	err := x.at.recordStep(l, s, x.now())
+	if err == nil && len(x.at.steps[l.Key]) == before && !x.at.flaw.sameInTx {
+		err = store.ErrStepRecorded
+	}
+	return err
 }
 
 func (x *modelTx) Steps(ctx context.Context, l store.Lease) ([]store.Step, error) {
@@ -119,6 +124,7 @@ var journalMutants = []mutant{
 	{"steps are read with any lease", "journal", flawed(journalFlaw{noRead: true})},
 	{"a step that is sent again is recorded twice", "journal", flawed(journalFlaw{twice: true})},
 	{"a step overwrites another of its name", "journal", flawed(journalFlaw{overwrites: true})},
+	{"a transaction does not say that its step was recorded already", "journal", flawed(journalFlaw{sameInTx: true})},
 	{"no more steps than a page", "journal", flawed(journalFlaw{forgetsLast: true})},
 	{"steps come in another order", "journal", flawed(journalFlaw{sorts: true})},
 	{"a step's result is cut", "journal", flawed(journalFlaw{cutsBody: true})},

@@ -15,17 +15,78 @@ var steps = []Mutant{
 	{
 		Name: "the steps of earlier attempts are not read", Rule: "steps",
 		Dir: core, Func: "(*journal).load", Package: core, Run: "TestStep_CallRetriedLongerThanRetention_DoesNotRunAgain",
-		Old: "if j.loaded {", New: "if j.loaded || s.tx == nil {",
+		Old: "j.isLoaded() && !s.before.mustLook()", New: "s.tx == nil",
 	},
 	{
 		Name: "a name may be used twice in a run", Rule: "steps",
-		Dir: core, Func: "(*journal).begin", Package: core, Run: "TestStep_NameUsedTwiceInRun_IsRefused",
-		Old: "use == stepRunning || use == stepUsed", New: "use == stepRunning",
+		Dir: core, Func: "(*journal).reserve", Package: core, Run: "TestStep_NameUsedTwiceInRun_IsRefused",
+		Old: "u.state == stepRunning || u.state == stepUsed", New: "u.state == stepRunning",
 	},
 	{
 		Name: "a step in doubt runs again under Park", Rule: "steps",
-		Dir: core, Func: "(*journal).begin", Package: core, Run: "TestStep_FailsInRun_MayRunAgainUnlessParked|TestStep_Panics_IsInDoubt",
-		Old: "use == stepInDoubt && s.x.policy == Park", New: "use == stepInDoubt && s.x.policy != Park",
+		Dir: core, Func: "(*journal).reserve", Package: core, Run: "TestStep_FailsInRun_MayRunAgainUnlessParked|TestStep_Panics_IsInDoubt",
+		Old: "u.state == stepInDoubt && s.x.policy == Park", New: "u.state == stepInDoubt && s.x.policy != Park",
+	},
+	{
+		Name: "a step in doubt runs again under Park if that is in a transaction", Rule: "steps",
+		Dir: core, Func: "(*journal).reserve", Package: core, Run: "TestStep_InDoubtUnderPark_RunsInNoTransaction",
+		Old: "u.state == stepInDoubt && s.x.policy == Park", New: "u.state == stepInDoubt && s.x.policy == Park && s.tx == nil",
+	},
+	{
+		Name: "a step whose record is not kept runs again under Park if that is in a transaction", Rule: "steps",
+		Dir: core, Func: "(*journal).admit", Package: core, Run: "TestStep_InDoubtUnderPark_RunsInNoTransaction",
+		Old: "s.before.state == stepUnsure || s.before.state == stepUncommitted && s.tx == nil",
+		New: "s.before.mustLook() && s.tx == nil",
+	},
+	{
+		Name: "a transaction that fails hides an earlier one that may commit", Rule: "steps",
+		Dir: core, Func: "(*journal).end", Package: core, Run: "TestStep_InOpenTransaction_IsNotRunOutsideUnderPark",
+		Old: "use = s.before", New: "use.step = s.before.step",
+	},
+	{
+		Name: "a step waits for its transaction and holds up the others", Rule: "steps",
+		Dir: core, Func: "(*journal).load", Package: core, Run: "TestStep_WaitsForItsTransaction_OtherStepsEnd",
+		Old: "steps, err := j.ask(ctx, s, from)\n\tj.mu.Lock()", New: "j.mu.Lock()\n\tsteps, err := j.ask(ctx, s, from)",
+	},
+	{
+		Name: "a process that was frozen begins a step", Rule: "steps",
+		Dir: core, Func: "(*journal).mayBegin", Package: core, Run: "TestStep_DeadlineOfLeaseHasPassed_DoesNotBegin",
+		Old: "r != nil && !j.x.guard.heartbeat.holds(r)", New: "r != nil && j.x.guard == nil",
+	},
+	{
+		Name: "a process that was frozen at the end of its invocation begins a step", Rule: "steps",
+		Dir: core, Func: "(*heartbeat).holds", Package: core, Run: "TestStep_EndOfLeasesHasPassed_DoesNotBegin",
+		Old: "r.end != 0 && now >= r.end", New: "r.end == 0 && r.lost",
+	},
+	{
+		Name: "a worker that lost its lease in a transaction begins the next step", Rule: "steps",
+		Dir: core, Func: "refusedUse", Package: core, Run: "TestStep_LeaseLostInTransaction_NextStepDoesNotBegin",
+		Old: "return stepLost", New: "return stepFree",
+	},
+	{
+		Name: "an Atomic does not say that a step is committed", Rule: "steps",
+		Dir: lite, Func: "(*Atomic).Run", Package: lite, Run: "TestStep_NameUsedTwice_InTransactions_IsInvalid",
+		Old: "driver.Committed(running)", New: "_ = running",
+	},
+	{
+		Name: "PostgreSQL: an Atomic does not say that a step is committed", Rule: "steps",
+		Dir: postgres, Func: "(*Atomic).try", Package: postgres, Run: "TestStep_NameUsedTwice_InTransactions_IsInvalid",
+		Old: "driver.Committed(running)", New: "_ = running",
+	},
+	{
+		Name: "DynamoDB: an Atomic does not say that a step is committed", Rule: "steps",
+		Dir: dynamo, Func: "(*Atomic).Run", Package: dynamo, Run: "TestAtomic_NameOfStepUsedTwice_IsInvalid",
+		Old: "driver.Committed(running)", New: "_ = running",
+	},
+	{
+		Name: "steps in a step that is rolled back count as used", Rule: "steps",
+		Dir: core, Func: "(*journal).end", Package: lite, Run: "TestStep_NameUsedTwice_InTransactions_IsInvalid",
+		Old: "j.use(name, stepUse{state: stepUncommitted})", New: "j.use(name, u)",
+	},
+	{
+		Name: "a reconciler gets the keys of the call for those of a step", Rule: "steps",
+		Dir: core, Func: "(*Execution).StepDownstreamKey", Package: core, Run: "TestReconcile_StepDownstreamKey_FindsPayment",
+		Old: "downstreamKey(x.stepKey(step), name)", New: "downstreamKey(x.key, name)",
 	},
 	{
 		Name: "a step begins after its call has ended", Rule: "steps",
@@ -35,7 +96,7 @@ var steps = []Mutant{
 	{
 		Name: "a worker without the lease begins the next step", Rule: "steps",
 		Dir: core, Func: "(*journal).end", Package: core, Run: "TestStep_OwnerLostItsLease_IsFencedOff",
-		Old: "case u == stepLost: j.ended = true", New: "case u == stepLost:",
+		Old: "case state == stepLost: j.ended = true", New: "case state == stepLost:",
 	},
 	{
 		Name: "a step whose record was refused has succeeded", Rule: "steps",
@@ -55,12 +116,12 @@ var steps = []Mutant{
 	},
 	{
 		Name: "the size of steps is looked at after they ran", Rule: "steps",
-		Dir: core, Func: "(*journal).begin", Package: core, Run: "TestStep_ResultsTooLarge_AreRefusedBeforeTheyRun",
+		Dir: core, Func: "(*journal).admit", Package: core, Run: "TestStep_ResultsTooLarge_AreRefusedBeforeTheyRun",
 		Old: "> store.MaxStepBytes:", New: "> 2000*store.MaxStepBytes:",
 	},
 	{
 		Name: "a reconciler starts steps", Rule: "steps",
-		Dir: core, Func: "(*journal).begin", Package: core, Run: "TestStep_InReconciler_IsReadOnly",
+		Dir: core, Func: "(*journal).admit", Package: core, Run: "TestStep_InReconciler_IsReadOnly",
 		Old: "case j.kind == stepsReadOnly:", New: "case j.kind == stepsReadOnly && j.ended:",
 	},
 	{
@@ -115,12 +176,12 @@ var steps = []Mutant{
 	},
 	{
 		Name: "PostgreSQL: a step is recorded without its lease", Rule: "steps",
-		Dir: "store/pgstore/internal/table", Func: "const recordStep", Package: postgres, Run: "TestConformance$/journal",
+		Dir: "store/pgstore/internal/table", Func: "const heldRecord", Package: postgres, Run: "TestConformance$/journal",
 		Old: "r.fence = $3::bigint AND r.state = 2", New: "(r.fence = $3::bigint OR r.state = 2)",
 	},
 	{
 		Name: "PostgreSQL: a step does not lock its record", Rule: "steps",
-		Dir: "store/pgstore/internal/table", Func: "const recordStep", Package: postgres, Run: "TestStep_TakeoverDuringItsTransaction_WaitsForCommit",
+		Dir: "store/pgstore/internal/table", Func: "const heldRecord", Package: postgres, Run: "TestStep_TakeoverDuringItsTransaction_WaitsForCommit",
 		Old: "FOR SHARE OF r", New: "",
 	},
 	{
@@ -132,6 +193,31 @@ var steps = []Mutant{
 		Name: "PostgreSQL: the rows of steps outlive the sweep of their record", Rule: "steps",
 		Dir: "store/pgstore/internal/table", Func: "NewStatements", Package: postgres, Run: "TestStep_RecordGone_RowsAreDeleted",
 		Old: "WHERE s.record = d.id", New: "WHERE s.record = d.id AND false",
+	},
+	{
+		Name: "PostgreSQL: two transactions record a step with the same result", Rule: "steps",
+		Dir: postgres, Func: "(*session).recordStep", Package: postgres, Run: "TestStep_UsedAgainWhileItCommits_HasEffectOnce",
+		Old: "return store.ErrStepRecorded", New: "return nil",
+	},
+	{
+		Name: "PostgreSQL: a step that another transaction has recorded is not looked for again", Rule: "steps",
+		Dir: postgres, Func: "refusedForNow", Package: postgres, Run: "TestStep_UsedAgainWhileItCommits_HasEffectOnce",
+		Old: "|| errors.Is(err, store.ErrStepRecorded)", New: "",
+	},
+	{
+		Name: "SQLite: two transactions record a step with the same result", Rule: "steps",
+		Dir: lite, Func: "(*work).recordStep", Package: lite, Run: "TestConformance$/journal",
+		Old: "return store.ErrStepRecorded", New: "return nil",
+	},
+	{
+		Name: "DynamoDB: two transactions record a step with the same result", Rule: "steps",
+		Dir: dynamo, Func: "(*Tx).RecordStep", Package: dynamo, Run: "TestConformance$/journal",
+		Old: "return store.ErrStepRecorded", New: "return nil",
+	},
+	{
+		Name: "encryption: two transactions record a step with the same result", Rule: "steps",
+		Dir: "store/encrypted", Func: "journaledTx.RecordStep", Package: lite, Run: "TestConformance_Encrypted$/journal",
+		Old: "return t.inner.RecordStep(ctx, l, s)", New: "return journal{t.cipher, t.inner}.RecordStep(ctx, l, s)",
 	},
 	{
 		Name: "Redis: a step is recorded without its lease", Rule: "steps",

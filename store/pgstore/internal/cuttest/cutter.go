@@ -4,6 +4,7 @@ package cuttest
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"io"
 	"net"
 	"net/url"
@@ -29,6 +30,9 @@ type Cutter struct {
 	// Freeze keeps the connection open instead, and passes nothing, for this request and
 	// each later one with the text. Set it before At.
 	Freeze bool
+	// AtOnce: the client is cut off when the server has got the request, and a request to
+	// cancel it is lost, so that the server goes on. Set it before At.
+	AtOnce bool
 	// Cuts counts the cuts.
 	Cuts atomic.Int64
 }
@@ -69,8 +73,10 @@ func (c *Cutter) carry(client net.Conn) {
 	}
 	defer func() { _ = server.Close() }()
 	var cut atomic.Bool
+	answered := make(chan struct{})
 	go func() {
 		var answer []byte
+		defer close(answered)
 		buf := make([]byte, 64<<10)
 		for {
 			n, err := server.Read(buf)
@@ -113,7 +119,15 @@ func (c *Cutter) carry(client net.Conn) {
 				return
 			}
 		}
+		if c.AtOnce && isCancel(buf[:n]) {
+			return
+		}
 		if _, err := server.Write(buf[:n]); err != nil {
+			return
+		}
+		if cut.Load() && c.AtOnce {
+			_ = client.Close()
+			<-answered
 			return
 		}
 		if cut.Load() { // until the server has carried it out
@@ -121,6 +135,12 @@ func (c *Cutter) carry(client net.Conn) {
 			return
 		}
 	}
+}
+
+// isCancel reports whether a client asks to cancel what another connection does.
+func isCancel(request []byte) bool {
+	const code = 80877102
+	return len(request) == 16 && binary.BigEndian.Uint32(request[4:]) == code
 }
 
 // At sets the text at which the next request is cut.

@@ -20,7 +20,7 @@ type Statements struct {
 	Lock, GetMany, Insert                                                                                      string
 	LockMany, InsertMany, InsertAlike                                                                          string
 	FindCompleted, LockAndInsert, LockAndInsertNew                                                             string
-	RecordStep, Steps, Erase, Restart, SetTimer, MoveTimer, DropTimer, DueTimers                               string
+	RecordStep, RecordNewStep, Steps, Erase, Restart, SetTimer, MoveTimer, DropTimer, DueTimers                string
 	doubtStatements
 }
 
@@ -267,10 +267,10 @@ func NewStatements(schema, clock string, relaxed, spelled bool) *Statements {
 				ORDER BY r.ctid LIMIT $7::bigint)
 			SELECT c.now, w.pages, ex.at::text, {ex.cols} FROM c CROSS JOIN w LEFT JOIN o ex ON true ORDER BY ex.at`,
 	}
-	st.RecordStep, st.Steps, st.Erase, st.SetTimer, st.MoveTimer, st.DropTimer, st.DueTimers = recordStep, steps, erase, setTimer, moveTimer, dropTimer, dueTimers
+	st.RecordStep, st.RecordNewStep, st.Steps, st.Erase, st.SetTimer, st.MoveTimer, st.DropTimer, st.DueTimers = heldRecord+recordStep, heldRecord+recordNewStep, steps, erase, setTimer, moveTimer, dropTimer, dueTimers
 	st.addDoubtStatements()
 	for _, s := range []*string{
-		&st.ClaimDoubt, &st.SettleDoubt, &st.AddDoubts, &st.ListDoubts, &st.SwapIntoDoubt, &st.SwapOutOfDoubt, &st.RestartIntoDoubt, &st.RestartOutOfDoubt, &st.RecordStep, &st.Steps, &st.Erase, &st.SetTimer, &st.MoveTimer, &st.DropTimer, &st.DueTimers, &st.Receive, &st.ReceiveDoubt, &st.ReceiveStep, &st.Restart, &st.InsertAlike, &st.SetPlannerSettings, &st.Get, &st.Claim, &st.ClaimMany, &st.Swap, &st.Settle, &st.SettleMany, &st.Renew, &st.HeldLeases, &st.FindExpired, &st.DeleteExpired, &st.List, &st.Meta, &st.Lock, &st.GetMany, &st.Insert, &st.LockMany, &st.InsertMany, &st.FindCompleted, &st.LockAndInsert, &st.LockAndInsertNew,
+		&st.ClaimDoubt, &st.SettleDoubt, &st.AddDoubts, &st.ListDoubts, &st.SwapIntoDoubt, &st.SwapOutOfDoubt, &st.RestartIntoDoubt, &st.RestartOutOfDoubt, &st.RecordStep, &st.RecordNewStep, &st.Steps, &st.Erase, &st.SetTimer, &st.MoveTimer, &st.DropTimer, &st.DueTimers, &st.Receive, &st.ReceiveDoubt, &st.ReceiveStep, &st.Restart, &st.InsertAlike, &st.SetPlannerSettings, &st.Get, &st.Claim, &st.ClaimMany, &st.Swap, &st.Settle, &st.SettleMany, &st.Renew, &st.HeldLeases, &st.FindExpired, &st.DeleteExpired, &st.List, &st.Meta, &st.Lock, &st.GetMany, &st.Insert, &st.LockMany, &st.InsertMany, &st.FindCompleted, &st.LockAndInsert, &st.LockAndInsertNew,
 	} {
 		*s = fill.Replace(*s)
 	}

@@ -1,13 +1,25 @@
 package table
 
+// heldRecord finds and locks the record of a lease, for the two statements below. A takeover
+// waits for the lock, or the statement waits for it and finds no row. Steps of one call
+// share the lock.
+const heldRecord = `WITH p AS (SELECT r.id, r.created, c.now FROM (SELECT {now} AS now, set_config('lock_timeout', coalesce($6::text, current_setting('lock_timeout')), true)) c
+		CROSS JOIN {s}.semel_record r WHERE r.id = $1::uuid AND r.owner = $2::uuid AND r.fence = $3::bigint AND r.state = 2 FOR SHARE OF r)`
+
 // recordStep inserts a step if the lease is held, and returns the step that is
-// there then. A takeover waits for the lock, or the statement waits for it and finds
-// no row. Steps of one call share the lock. A step that is there already is written
-// again, so that the commit waits for the disk and the replicas as the first one did.
-const recordStep = `WITH p AS (SELECT r.id, r.created, c.now FROM (SELECT {now} AS now, set_config('lock_timeout', coalesce($6::text, current_setting('lock_timeout')), true)) c
-		CROSS JOIN {s}.semel_record r WHERE r.id = $1::uuid AND r.owner = $2::uuid AND r.fence = $3::bigint AND r.state = 2 FOR SHARE OF r)
+// there then. A step that is there already is written again, so that the commit waits for
+// the disk and the replicas as the first one did.
+const recordStep = `
 	INSERT INTO {s}.semel_step AS s (record, created, name, recorded, data) SELECT p.id, p.created, $4::bytea, p.now, $5::bytea FROM p
 	ON CONFLICT (record, created, name) DO UPDATE SET recorded = s.recorded RETURNING data`
+
+// recordNewStep records a step in a transaction. It returns false if the record has a step
+// of that name. If another transaction that may have recorded it is about to end, the
+// statement waits for that.
+const recordNewStep = `,
+	i AS (INSERT INTO {s}.semel_step (record, created, name, recorded, data) SELECT p.id, p.created, $4::bytea, p.now, $5::bytea FROM p
+		ON CONFLICT (record, created, name) DO NOTHING RETURNING 1)
+	SELECT EXISTS (SELECT FROM i) FROM p`
 
 // steps reads the steps of a lease's record. A record without steps has one row of
 // nulls.
