@@ -15,7 +15,8 @@ type Options struct {
 	// part follows. Default: "publisher".
 	Name string
 	// Lease is how long a lease holds without renewal: 15 s by default, at least 1 s. If a
-	// publisher dies, others wait that long for its lanes.
+	// publisher dies, others wait that long for its lanes. If one joins, the others give it
+	// its share when nothing of these lanes is being sent, or after about that long.
 	Lease time.Duration
 	// Batch is the most messages that one Publish of the sink gets: 256 by default.
 	Batch int

@@ -21,6 +21,7 @@ type session struct {
 	settling bool
 	taking   bool
 	leasing  bool
+	stays    bool      // the last request about leases has failed: no lane is given back before a renewal
 	wanted   bool      // there may be messages to take
 	lastWork time.Time // when there were messages last
 	lastSent time.Time
@@ -39,12 +40,13 @@ type session struct {
 // heldLane is a lane that the session has leased.
 type heldLane struct {
 	Lane
-	flying  int
-	leaving bool // to be given back when nothing of it is being sent
+	leaving time.Time // since when it is to be given back; zero: it is not
 }
 
-// chain is the messages of one Order that are being sent.
+// chain is the messages of one Order that are being sent. A session has it until all of
+// them are settled, also if it loses their lane meanwhile.
 type chain struct {
+	batch     *sending
 	open      int  // without an answer
 	unsettled int  // with a result that the store does not have yet
 	failed    bool // one of them was not sent, so the later ones are not either
@@ -61,6 +63,7 @@ type answer struct {
 type sending struct {
 	taken    []Taken
 	ctx      *leaseContext
+	cancel   context.CancelFunc
 	began    time.Time
 	answered []bool
 	sent     int

@@ -28,7 +28,7 @@ func (s *session) take(ctx context.Context) {
 	}
 	var lanes []Lane
 	for _, l := range s.lanes {
-		if !l.leaving {
+		if l.leaving.IsZero() {
 			lanes = append(lanes, l.Lane)
 		}
 	}
@@ -62,26 +62,26 @@ func (s *session) onTake(ctx context.Context, r takeReply) {
 	}
 	s.wanted, s.lastWork = true, time.Now()
 	r.taken = r.taken[:min(len(r.taken), s.p.opt.InFlight-s.flying)] // a store may return a few more
-	b := &sending{ctx: s.lease.context(), began: time.Now()}
+	b := &sending{began: time.Now()}
 	for i := range r.taken {
 		t := r.taken[i]
 		lane := s.lanes[t.Lane.Number]
-		if lane == nil || lane.Fence != t.Lane.Fence || lane.leaving {
+		if lane == nil || lane.Fence != t.Lane.Fence || !lane.leaving.IsZero() {
 			continue // it was lost, claimed again or promised to others during the request
 		}
 		c := s.busy[t.Order]
 		if c == nil {
-			c = &chain{}
+			c = &chain{batch: b}
 			s.busy[t.Order] = c
 		}
 		c.open++
-		lane.flying++
 		s.flying++
 		b.taken = append(b.taken, t)
 	}
 	if len(b.taken) == 0 {
 		return
 	}
+	b.ctx, b.cancel = s.lease.context()
 	b.answered = make([]bool, len(b.taken))
 	s.sending++
 	go s.publish(b, s.answers)
@@ -106,6 +106,7 @@ func (s *session) onAnswer(ctx context.Context, a answer) {
 				s.onAnswer(ctx, answer{b, i, errNoAnswer})
 			}
 		}
+		b.cancel()
 		s.outage.observe(b)
 		s.sending--
 		return
@@ -161,9 +162,6 @@ func (s *session) end(c *chain, r Result) {
 // free makes room after a message has ended.
 func (s *session) free(t *Taken, c *chain) {
 	s.flying--
-	if lane := s.lanes[t.Lane.Number]; lane != nil && lane.Fence == t.Lane.Fence {
-		lane.flying--
-	}
 	if c.open == 0 && c.unsettled == 0 {
 		delete(s.busy, t.Order)
 		s.wanted = true // its next messages may be there

@@ -40,6 +40,26 @@ var outboxes = []Mutant{
 		Old: "!c.lease.holds()", New: "c.lease == nil",
 	},
 	{
+		Name: "outbox: a lane is given back while its messages are being sent", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).leave", Package: outboxDir, Run: "TestPublishers_JoinAndLeave",
+		Old: "delete(leaving, l.Number)", New: "_ = l.Number",
+	},
+	{
+		Name: "outbox: a lane of which a message never ends is never given back", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).leave", Package: outboxDir, Run: "TestPublishers_OneDestinationHangs",
+		Old: "time.Since(l.leaving) >= s.p.opt.Lease", New: "time.Since(l.leaving) < 0",
+	},
+	{
+		Name: "outbox: a publisher begins to send messages of a lane that it has given back", Rule: "rule 6",
+		Dir: outboxDir, Func: "(*session).leave", Package: outboxDir, Run: "TestPublishers_LaneIsGivenBackWhileSending",
+		Old: "c.batch.cancel()", New: "_ = c",
+	},
+	{
+		Name: "outbox: messages that outlast a lease count as being sent for ever", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).free", Package: outboxDir, Run: "TestPublisher_LeaseLapsesWithResultsUnsettled|TestPublishers_BothLoseTheStore",
+		Old: "c.open == 0 && c.unsettled == 0", New: "c.open == 0 && c.unsettled == 0 && c.batch.ctx.lease == s.lease",
+	},
+	{
 		Name: "outbox: an outage of the broker quarantines messages", Rule: "outbox",
 		Dir: outboxDir, Func: "(*session).failure", Package: outboxDir, Run: "TestPublisher_MaxAttempts",
 		Old: "exhausted && reachable", New: "exhausted && (reachable || exhausted)",
