@@ -23,6 +23,32 @@ func (hangs) Publish(ctx context.Context, messages []outbox.Message, answer func
 	}
 }
 
+// Each send takes 8 s, less than the lease, and begins before a second publisher joins.
+func TestPublishers_JoinDuringSlowSends_NoRepeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, sink := outboxtest.NewMemory(), &outboxtest.Sink{Fail: func(context.Context, *outbox.Message) error {
+			time.Sleep(8 * time.Second)
+			return nil
+		}}
+		var first, second heldLanes
+		start(t, m, sink, first.options())
+		time.Sleep(3 * time.Second)
+		putKeys(t, m, 0)
+		start(t, m, sink, second.options())
+		time.Sleep(6 * time.Second) // the first has renewed after 5 s
+		if a, b := first.count(), second.count(); a != 16 || b != 0 {
+			t.Errorf("during the sends: %d and %d lanes, want 16 and 0", a, b)
+		}
+		time.Sleep(time.Minute)
+		if a, b := first.count(), second.count(); a != 8 || b != 8 {
+			t.Errorf("after the sends: %d and %d lanes, want 8 and 8", a, b)
+		}
+		if repeats := wantOrder(t, sink.Sent(), nil); repeats != 0 || len(sink.Sent()) != 64 {
+			t.Errorf("%d messages were sent, of which %d are repeats", len(sink.Sent()), repeats)
+		}
+	})
+}
+
 // One of two destinations never answers. A second publisher joins, so that half of the
 // lanes, each with messages that are being sent, are to be given back.
 func TestPublishers_OneDestinationHangs_OtherGoesOnWhenAPublisherJoins(t *testing.T) {
