@@ -30,6 +30,11 @@ var outboxes = []Mutant{
 		Old: "l.until-now > l.duration", New: "l.until-now > 1<<62",
 	},
 	{
+		Name: "outbox: a publisher that is paused inside a transaction keeps the lanes locked", Rule: "outbox",
+		Dir: pgoutbox, Func: "var begin", Package: pgoutbox, Run: "TestLease_PublisherIsPausedInside",
+		Old: "set local idle_in_transaction_session_timeout", New: "set local idle_session_timeout",
+	},
+	{
 		Name: "outbox: later messages of a key are sent after one that failed", Rule: "outbox",
 		Dir: outboxDir, Func: "inTurn", Package: outboxDir, Run: "TestEachInTurn_MessageFails",
 		Old: "failed = errBehind", New: "failed = nil",
