@@ -25,6 +25,21 @@ var outboxes = []Mutant{
 		Old: "case owned[r.Lane]:", New: "case owned != nil:",
 	},
 	{
+		Name: "outbox: a message that is settled again lets a stopped key go on", Rule: "rule 4",
+		Dir: pgoutbox, Func: "(*Outbox).endHeld", Package: pgoutbox, Run: "TestConformance$/pgx/Settle_LateDelivery",
+		Old: "b.goOn(ctx, tx, ended.orders, ended.positions)", New: "b.goOn(ctx, tx, append(ended.orders, deleted.orders...), append(ended.positions, deleted.positions...))",
+	},
+	{
+		Name: "outbox: a delivered message lets a key go on that an earlier one has stopped", Rule: "outbox",
+		Dir: pgoutbox, Func: "statementsOf", Package: pgoutbox, Run: "TestConformance$/pgx/Settle_LateDelivery",
+		Old: "h.position < ended.position", New: "h.position < 0",
+	},
+	{
+		Name: "outbox in SQLite: a message that is settled again lets a stopped key go on", Rule: "rule 4",
+		Dir: sqliteoutbox, Func: "deliver", Package: sqliteoutbox, Run: "TestConformance$/Settle_LateDelivery",
+		Old: "n == 0", New: "n < 0",
+	},
+	{
 		Name: "outbox: a lease of a restored database holds until its clock has caught up", Rule: "outbox",
 		Dir: pgoutbox, Func: "choose", Package: pgoutbox, Run: "TestChoose_EachLease",
 		Old: "l.until-now > l.duration", New: "l.until-now > 1<<62",
