@@ -50,6 +50,11 @@ var outboxes = []Mutant{
 		Old: "set local idle_in_transaction_session_timeout", New: "set local idle_session_timeout",
 	},
 	{
+		Name: "outbox: the connection that listens has the password of the start", Rule: "outbox",
+		Dir: pgoutbox, Func: "(*listener).connect", Package: pgoutbox, Run: "TestWoken_PoolHasHooks",
+		Old: "before != nil", New: "before != nil && ctx == nil",
+	},
+	{
 		Name: "outbox: later messages of a key are sent after one that failed", Rule: "outbox",
 		Dir: outboxDir, Func: "inTurn", Package: outboxDir, Run: "TestEachInTurn_MessageFails",
 		Old: "failed = errBehind", New: "failed = nil",
