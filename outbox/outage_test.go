@@ -179,3 +179,24 @@ func TestPublisher_ReleaseFails_RepeatsAfterRenewal(t *testing.T) {
 		}
 	})
 }
+
+// narrow is a store in a network that takes 1 s for each message.
+type narrow struct{ outbox.Store }
+
+func (n narrow) Take(ctx context.Context, lanes []outbox.Lane, busy []int64, limit int) ([]outbox.Taken, error) {
+	select {
+	case <-time.After(time.Duration(limit) * time.Second):
+		return n.Store.Take(ctx, lanes, busy, limit)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func TestPublisher_BatchTakesTooLongToRead_ReadsFewer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, sink := outboxtest.NewMemory(), &outboxtest.Sink{}
+		putKeys(t, m, 0)
+		start(t, narrow{m}, sink, nil)
+		wait(t, sink, 64)
+	})
+}

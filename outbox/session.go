@@ -20,6 +20,7 @@ type session struct {
 	results  []Result // to be settled
 	settling bool
 	taking   bool
+	most     int // messages of one Take; fewer than Batch after one that took too long
 	leasing  bool
 	stays    bool      // the last request about leases has failed: no lane is given back before a renewal
 	wanted   bool      // there may be messages to take
@@ -73,7 +74,7 @@ type sending struct {
 func newSession(p *Publisher) *session {
 	n := p.opt.InFlight
 	return &session{
-		p: p, name: p.uniqueName(), lanes: map[int]*heldLane{}, busy: map[int64]*chain{}, wanted: true, lastWork: time.Now(),
+		p: p, name: p.uniqueName(), lanes: map[int]*heldLane{}, busy: map[int64]*chain{}, most: p.opt.Batch, wanted: true, lastWork: time.Now(),
 		answers: make(chan answer, 2*n), taken: make(chan takeReply), settled: make(chan settleReply), leased: make(chan leaseReply),
 	}
 }

@@ -10,6 +10,7 @@ import (
 type takeReply struct {
 	taken []Taken
 	limit int
+	took  time.Duration
 	err   error
 }
 
@@ -36,7 +37,7 @@ func (s *session) take(ctx context.Context) {
 		return
 	}
 	slices.SortFunc(lanes, func(a, b Lane) int { return a.Number - b.Number })
-	limit := min(s.p.opt.Batch, room)
+	limit := min(s.most, room)
 	if s.outage.failures > 0 {
 		limit = min(limit, probe)
 	}
@@ -45,14 +46,27 @@ func (s *session) take(ctx context.Context) {
 	go func() {
 		limited, cancel := context.WithTimeout(ctx, storeTimeout)
 		defer cancel()
+		began := time.Now()
 		taken, err := s.p.store.Take(limited, lanes, busy, limit)
-		s.taken <- takeReply{taken, limit, err}
+		s.taken <- takeReply{taken, limit, time.Since(began), err}
 	}()
+}
+
+// adapt sets how many messages the next Take reads. If their bodies are large and the
+// network is slow, Options.Batch of them may never be read within storeTimeout.
+func (s *session) adapt(r takeReply) {
+	switch {
+	case r.took >= storeTimeout:
+		s.most = max(1, r.limit/2)
+	case r.err == nil && r.took < storeTimeout/4:
+		s.most = min(2*s.most, s.p.opt.Batch)
+	}
 }
 
 // onTake sends the messages that the store has returned.
 func (s *session) onTake(ctx context.Context, r takeReply) {
 	s.taking = false
+	s.adapt(r)
 	if r.err != nil {
 		s.p.observe(ctx, Event{Kind: EventStoreFailed, Lane: -1, Err: r.err})
 		return // the next poll tries again

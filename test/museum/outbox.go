@@ -65,6 +65,11 @@ var outboxes = []Mutant{
 		Old: "!c.lease.holds()", New: "c.lease == nil",
 	},
 	{
+		Name: "outbox: a batch that takes too long to read is tried again for ever", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).adapt", Package: outboxDir, Run: "TestPublisher_BatchTakesTooLong",
+		Old: "r.limit/2", New: "r.limit",
+	},
+	{
 		Name: "outbox: a lane is given back while its messages are being sent", Rule: "outbox",
 		Dir: outboxDir, Func: "(*session).leave", Package: outboxDir, Run: "TestPublishers_JoinDuringSlowSends",
 		Old: "delete(leaving, l.Number)", New: "_ = l.Number",
