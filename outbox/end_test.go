@@ -2,7 +2,6 @@ package outbox_test
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,40 +60,13 @@ func TestPublisher_SinkIgnoresItsContext_RunEndsAllTheSame(t *testing.T) {
 	})
 }
 
-// mute is a store that stops to answer.
-type mute struct {
-	outbox.Store
-	silent atomic.Bool
-}
-
-func (m *mute) hang(ctx context.Context) error {
-	if m.silent.Load() {
-		<-ctx.Done()
-	}
-	return ctx.Err()
-}
-
-func (m *mute) Settle(ctx context.Context, results []outbox.Result) error {
-	if err := m.hang(ctx); err != nil {
-		return err
-	}
-	return m.Store.Settle(ctx, results)
-}
-
-func (m *mute) Release(ctx context.Context, p string, lanes []outbox.Lane) error {
-	if err := m.hang(ctx); err != nil {
-		return err
-	}
-	return m.Store.Release(ctx, p, lanes)
-}
-
 func TestPublisher_StoreHangsAtTheEnd_RunEndsAllTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, sink := &mute{Store: outboxtest.NewMemory()}, &outboxtest.Sink{}
-		stop := start(t, m, sink, nil)
-		time.Sleep(time.Second)
-		m.silent.Store(true)
-		put(t, m.Store.(*outboxtest.Memory), "k", 0, 1) // the next one would wait until this one is settled
+		m := outboxtest.NewMemory()
+		st := &mute{Store: m}
+		sink := st.falls()
+		stop := start(t, st, sink, nil)
+		put(t, m, "k", 0, 1)
 		wait(t, sink, 1)
 		began := time.Now()
 		stop()

@@ -127,34 +127,49 @@ func TestPublishers_JoinAndLeave_KeysKeepTheirOrder(t *testing.T) {
 	})
 }
 
+// heldLanes are the lanes that a publisher has, by its events.
+type heldLanes struct {
+	mu    sync.Mutex
+	lanes map[int]bool
+}
+
+func (h *heldLanes) options() *outbox.Options {
+	h.lanes = map[int]bool{}
+	return &outbox.Options{Observe: func(_ context.Context, e outbox.Event) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		switch e.Kind {
+		case outbox.EventClaimed:
+			h.lanes[e.Lane] = true
+		case outbox.EventReleased, outbox.EventLost:
+			delete(h.lanes, e.Lane)
+		}
+	}}
+}
+
+func (h *heldLanes) has(lane int) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.lanes[lane]
+}
+
+func (h *heldLanes) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.lanes)
+}
+
 func TestPublishers_Two_ShareLanesAndGiveThemBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, sink := outboxtest.NewMemory(), &outboxtest.Sink{}
-		var mu sync.Mutex
-		lanes := [2]map[int]bool{{}, {}}
-		options := func(i int) *outbox.Options {
-			return &outbox.Options{Observe: func(_ context.Context, e outbox.Event) {
-				mu.Lock()
-				defer mu.Unlock()
-				switch e.Kind {
-				case outbox.EventClaimed:
-					lanes[i][e.Lane] = true
-				case outbox.EventReleased, outbox.EventLost:
-					delete(lanes[i], e.Lane)
-				}
-			}}
-		}
-		count := func() (a, b int) {
-			mu.Lock()
-			defer mu.Unlock()
-			return len(lanes[0]), len(lanes[1])
-		}
-		stop := start(t, m, sink, options(0))
+		var lanes [2]heldLanes
+		count := func() (a, b int) { return lanes[0].count(), lanes[1].count() }
+		stop := start(t, m, sink, lanes[0].options())
 		time.Sleep(time.Second)
 		if a, b := count(); a != 16 || b != 0 {
 			t.Fatalf("lanes: %d and %d, want 16 and 0", a, b)
 		}
-		start(t, m, sink, options(1))
+		start(t, m, sink, lanes[1].options())
 		time.Sleep(30 * time.Second)
 		if a, b := count(); a != 8 || b != 8 {
 			t.Fatalf("lanes: %d and %d, want 8 and 8", a, b)

@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -65,7 +66,10 @@ func (l *lease) holds() bool {
 
 // context is the context of a send. Its Err looks at the clock, so that a process that
 // was frozen sends nothing after it wakes, although no timer has run yet.
-func (l *lease) context() *leaseContext { return &leaseContext{l.ctx, l} }
+func (l *lease) context() (*leaseContext, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(l.ctx)
+	return &leaseContext{ctx, l}, cancel
+}
 
 type leaseContext struct {
 	context.Context //nolint:containedctx // it is one
@@ -113,7 +117,7 @@ const safety = 10
 
 // onLease notes which lanes the session has.
 func (s *session) onLease(ctx context.Context, r leaseReply) {
-	s.leasing = false
+	s.leasing, s.stays = false, r.err != nil
 	if r.err != nil {
 		s.p.observe(ctx, Event{Kind: EventStoreFailed, Lane: -1, Err: r.err})
 		return
@@ -154,7 +158,7 @@ func (s *session) onLease(ctx context.Context, r leaseReply) {
 }
 
 // markLeaving marks the lanes with the highest numbers, so many that the rest is the
-// session's share.
+// session's share. A lane that was marked before keeps its time.
 func (s *session) markLeaving(excess int) {
 	numbers := make([]int, 0, len(s.lanes))
 	for number := range s.lanes {
@@ -163,24 +167,45 @@ func (s *session) markLeaving(excess int) {
 	slices.Sort(numbers)
 	slices.Reverse(numbers)
 	for i, number := range numbers {
-		s.lanes[number].leaving = i < excess
+		switch l := s.lanes[number]; {
+		case i >= excess:
+			l.leaving = time.Time{}
+		case l.leaving.IsZero():
+			l.leaving = time.Now()
+		}
 	}
 }
 
-// leave gives back lanes that others are to have, when nothing of them is being sent.
+// leave gives back lanes that others are to have: a lane of which nothing is being sent,
+// and one that has waited for that as long as a lease. The sends of the latter end, as at
+// the end of a lease, and the next publisher repeats the messages without an answer.
 func (s *session) leave(ctx context.Context) {
-	if s.leasing || s.draining {
+	if s.leasing || s.stays || s.draining {
 		return
 	}
-	var lanes []Lane
-	for _, l := range s.lanes {
-		if l.leaving && l.flying == 0 {
-			lanes = append(lanes, l.Lane)
+	leaving := map[int]Lane{}
+	for number, l := range s.lanes {
+		if !l.leaving.IsZero() {
+			leaving[number] = l.Lane
 		}
 	}
-	if len(lanes) == 0 {
+	if len(leaving) == 0 {
 		return
 	}
+	for order, c := range s.busy {
+		l := s.lanes[LaneOf(order)]
+		switch {
+		case l == nil || l.leaving.IsZero():
+		case time.Since(l.leaving) >= s.p.opt.Lease:
+			c.batch.cancel()
+		default:
+			delete(leaving, l.Number)
+		}
+	}
+	if len(leaving) == 0 {
+		return
+	}
+	lanes := slices.Collect(maps.Values(leaving))
 	s.leasing = true
 	go func() {
 		limited, cancel := context.WithTimeout(ctx, s.p.opt.Lease/2)

@@ -11,7 +11,8 @@ import (
 func TestLease_TimeOverAndNoTimerHasRun_ContextHasEnded(t *testing.T) {
 	l := newLease(t.Context())
 	l.extend(time.Now(), time.Hour)
-	ctx := l.context()
+	ctx, cancel := l.context()
+	defer cancel()
 	if err := ctx.Err(); err != nil {
 		t.Fatalf("during the lease: %v", err)
 	}
@@ -38,7 +39,8 @@ func TestLease_WallClockIsPastTheEnd_HasEnded(t *testing.T) {
 func TestLease_Ends_ContextsEnd(t *testing.T) {
 	l := newLease(t.Context())
 	l.extend(time.Now(), time.Hour)
-	ctx := l.context()
+	ctx, cancel := l.context()
+	defer cancel()
 	l.end()
 	if !errors.Is(ctx.Err(), context.Canceled) {
 		t.Errorf("error %v", ctx.Err())

@@ -7,17 +7,22 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+	"unicode/utf8"
+
+	"github.com/semel-go/semel/internal/names"
 )
 
 // Options configures a Publisher. Nil and zero fields mean the defaults.
 type Options struct {
-	// Name begins the name under which the publisher leases lanes, for people. A random
-	// part follows. Default: "publisher".
+	// Name begins the name under which the publisher leases lanes, for people: up to 255
+	// bytes of UTF-8 without control characters. A random part follows. Default: "publisher".
 	Name string
 	// Lease is how long a lease holds without renewal: 15 s by default, at least 1 s. If a
-	// publisher dies, others wait that long for its lanes.
+	// publisher dies, others wait that long for its lanes. If one joins, the others give it
+	// its share when nothing of these lanes is being sent, or after about that long.
 	Lease time.Duration
-	// Batch is the most messages that one Publish of the sink gets: 256 by default.
+	// Batch is the most messages that one Publish of the sink gets: 256 by default. If
+	// reading so many from the store takes longer than 30 s, the publisher reads fewer.
 	Batch int
 	// InFlight is the most messages that are being sent, or sent and not yet recorded:
 	// 1024 by default. At that number the publisher takes no more.
@@ -71,10 +76,14 @@ func (o *Options) withDefaults(notified bool) (Options, error) {
 	}
 	d.Drain = cmp.Or(d.Drain, 10*time.Second)
 	var errs []error
+	if err := names.Check("Name", d.Name); err != nil {
+		errs = append(errs, err)
+	}
 	for _, f := range []struct {
 		wrong bool
 		text  string
 	}{
+		{!utf8.ValidString(d.Name), "Name: is not valid UTF-8"},
 		{d.Lease < time.Second, fmt.Sprintf("Lease: is %v; it must be at least 1s", d.Lease)},
 		{d.Batch < 1, fmt.Sprintf("Batch: is %d; it must be at least 1", d.Batch)},
 		{d.InFlight < d.Batch, fmt.Sprintf("InFlight: is %d; it must be at least Batch, %d", d.InFlight, d.Batch)},

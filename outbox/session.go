@@ -20,7 +20,9 @@ type session struct {
 	results  []Result // to be settled
 	settling bool
 	taking   bool
+	most     int // messages of one Take; fewer than Batch after one that took too long
 	leasing  bool
+	stays    bool      // the last request about leases has failed: no lane is given back before a renewal
 	wanted   bool      // there may be messages to take
 	lastWork time.Time // when there were messages last
 	lastSent time.Time
@@ -39,12 +41,13 @@ type session struct {
 // heldLane is a lane that the session has leased.
 type heldLane struct {
 	Lane
-	flying  int
-	leaving bool // to be given back when nothing of it is being sent
+	leaving time.Time // since when it is to be given back; zero: it is not
 }
 
-// chain is the messages of one Order that are being sent.
+// chain is the messages of one Order that are being sent. A session has it until all of
+// them are settled, also if it loses their lane meanwhile.
 type chain struct {
+	batch     *sending
 	open      int  // without an answer
 	unsettled int  // with a result that the store does not have yet
 	failed    bool // one of them was not sent, so the later ones are not either
@@ -61,6 +64,7 @@ type answer struct {
 type sending struct {
 	taken    []Taken
 	ctx      *leaseContext
+	cancel   context.CancelFunc
 	began    time.Time
 	answered []bool
 	sent     int
@@ -70,7 +74,7 @@ type sending struct {
 func newSession(p *Publisher) *session {
 	n := p.opt.InFlight
 	return &session{
-		p: p, name: p.uniqueName(), lanes: map[int]*heldLane{}, busy: map[int64]*chain{}, wanted: true, lastWork: time.Now(),
+		p: p, name: p.uniqueName(), lanes: map[int]*heldLane{}, busy: map[int64]*chain{}, most: p.opt.Batch, wanted: true, lastWork: time.Now(),
 		answers: make(chan answer, 2*n), taken: make(chan takeReply), settled: make(chan settleReply), leased: make(chan leaseReply),
 	}
 }

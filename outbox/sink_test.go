@@ -129,7 +129,7 @@ func TestMessage_SentHeaders_HasOneKey(t *testing.T) {
 
 func TestNew_InvalidOptions_NamesThem(t *testing.T) {
 	for name, o := range map[string]outbox.Options{
-		"Lease": {Lease: 1}, "Batch": {Batch: -1}, "InFlight": {InFlight: 1, Batch: 2}, "Poll": {Poll: -1}, "MaxAttempts": {MaxAttempts: -1}, "Drain": {Drain: -1}, "Retention": {Retention: -1},
+		"Name: has a control": {Name: "a\x00"}, "Name: is not valid UTF-8": {Name: "\xff"}, "Lease": {Lease: 1}, "Batch": {Batch: -1}, "InFlight": {InFlight: 1, Batch: 2}, "Poll": {Poll: -1}, "MaxAttempts": {MaxAttempts: -1}, "Drain": {Drain: -1}, "Retention": {Retention: -1},
 	} {
 		if _, err := outbox.New(outboxtest.NewMemory(), &outboxtest.Sink{}, &o); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: error %v", name, err)

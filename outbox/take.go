@@ -10,6 +10,7 @@ import (
 type takeReply struct {
 	taken []Taken
 	limit int
+	took  time.Duration
 	err   error
 }
 
@@ -28,7 +29,7 @@ func (s *session) take(ctx context.Context) {
 	}
 	var lanes []Lane
 	for _, l := range s.lanes {
-		if !l.leaving {
+		if l.leaving.IsZero() {
 			lanes = append(lanes, l.Lane)
 		}
 	}
@@ -36,7 +37,7 @@ func (s *session) take(ctx context.Context) {
 		return
 	}
 	slices.SortFunc(lanes, func(a, b Lane) int { return a.Number - b.Number })
-	limit := min(s.p.opt.Batch, room)
+	limit := min(s.most, room)
 	if s.outage.failures > 0 {
 		limit = min(limit, probe)
 	}
@@ -45,14 +46,27 @@ func (s *session) take(ctx context.Context) {
 	go func() {
 		limited, cancel := context.WithTimeout(ctx, storeTimeout)
 		defer cancel()
+		began := time.Now()
 		taken, err := s.p.store.Take(limited, lanes, busy, limit)
-		s.taken <- takeReply{taken, limit, err}
+		s.taken <- takeReply{taken, limit, time.Since(began), err}
 	}()
+}
+
+// adapt sets how many messages the next Take reads. If their bodies are large and the
+// network is slow, Options.Batch of them may never be read within storeTimeout.
+func (s *session) adapt(r takeReply) {
+	switch {
+	case r.took >= storeTimeout:
+		s.most = max(1, r.limit/2)
+	case r.err == nil && r.took < storeTimeout/4:
+		s.most = min(2*s.most, s.p.opt.Batch)
+	}
 }
 
 // onTake sends the messages that the store has returned.
 func (s *session) onTake(ctx context.Context, r takeReply) {
 	s.taking = false
+	s.adapt(r)
 	if r.err != nil {
 		s.p.observe(ctx, Event{Kind: EventStoreFailed, Lane: -1, Err: r.err})
 		return // the next poll tries again
@@ -62,26 +76,26 @@ func (s *session) onTake(ctx context.Context, r takeReply) {
 	}
 	s.wanted, s.lastWork = true, time.Now()
 	r.taken = r.taken[:min(len(r.taken), s.p.opt.InFlight-s.flying)] // a store may return a few more
-	b := &sending{ctx: s.lease.context(), began: time.Now()}
+	b := &sending{began: time.Now()}
 	for i := range r.taken {
 		t := r.taken[i]
 		lane := s.lanes[t.Lane.Number]
-		if lane == nil || lane.Fence != t.Lane.Fence || lane.leaving {
+		if lane == nil || lane.Fence != t.Lane.Fence || !lane.leaving.IsZero() {
 			continue // it was lost, claimed again or promised to others during the request
 		}
 		c := s.busy[t.Order]
 		if c == nil {
-			c = &chain{}
+			c = &chain{batch: b}
 			s.busy[t.Order] = c
 		}
 		c.open++
-		lane.flying++
 		s.flying++
 		b.taken = append(b.taken, t)
 	}
 	if len(b.taken) == 0 {
 		return
 	}
+	b.ctx, b.cancel = s.lease.context()
 	b.answered = make([]bool, len(b.taken))
 	s.sending++
 	go s.publish(b, s.answers)
@@ -106,6 +120,7 @@ func (s *session) onAnswer(ctx context.Context, a answer) {
 				s.onAnswer(ctx, answer{b, i, errNoAnswer})
 			}
 		}
+		b.cancel()
 		s.outage.observe(b)
 		s.sending--
 		return
@@ -161,9 +176,6 @@ func (s *session) end(c *chain, r Result) {
 // free makes room after a message has ended.
 func (s *session) free(t *Taken, c *chain) {
 	s.flying--
-	if lane := s.lanes[t.Lane.Number]; lane != nil && lane.Fence == t.Lane.Fence {
-		lane.flying--
-	}
 	if c.open == 0 && c.unsettled == 0 {
 		delete(s.busy, t.Order)
 		s.wanted = true // its next messages may be there

@@ -135,6 +135,9 @@ func (p *publisher) deliver(ctx context.Context, q queue, m amqp.Publishing) err
 	if err != nil {
 		return err
 	}
+	if err := ctx.Err(); err != nil { // a lease can end without Done: see outbox.Sink
+		return errors.Join(err, l.ch.Close())
+	}
 	confirm, err := l.ch.PublishWithDeferredConfirmWithContext(ctx, q.exchange, q.name, true, false, m)
 	if err != nil {
 		return errors.Join(err, l.ch.Close())

@@ -1,7 +1,9 @@
 package semelamqp_test
 
 import (
+	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"github.com/semel-go/semel/consume/semelamqp"
@@ -57,6 +59,39 @@ func TestSink_Exchange_RoutesByTopic(t *testing.T) {
 		}
 	})
 	if ds := drain(t, b.ch, b.name); len(ds) != 1 || ds[0].MessageId != "1" {
+		t.Errorf("arrived: %v", ds)
+	}
+}
+
+// thawed is the context of a publisher that freezes after it has begun to publish, past
+// the end of its lease: no timer has run, so Done is not closed.
+type thawed struct {
+	context.Context //nolint:containedctx // it is one
+	looks           atomic.Int64
+}
+
+func (c *thawed) Err() error {
+	if c.looks.Add(1) > 1 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+func TestSink_LeaseIsOverBeforeTransmission_SendsNothing(t *testing.T) {
+	b := open(t, semelamqp.Quorum)
+	sink := sinkTo(t, nil)
+	for i, id := range []string{"in time", "late"} { // the first makes the connection
+		ctx := t.Context()
+		if i == 1 {
+			ctx = &thawed{Context: ctx}
+		}
+		sink.Publish(ctx, []outbox.Message{{Topic: b.name, ID: id}}, func(_ int, err error) {
+			if (err == nil) != (i == 0) {
+				t.Errorf("%s: %v", id, err)
+			}
+		})
+	}
+	if ds := drain(t, b.ch, b.name); len(ds) != 1 || ds[0].MessageId != "in time" {
 		t.Errorf("arrived: %v", ds)
 	}
 }

@@ -19,6 +19,37 @@ func (b *bed) lateSettle() {
 	b.takeOne("k-1")
 }
 
+// A publisher that was frozen settles messages that the next owner of their lanes has
+// settled before.
+func (b *bed) lateDelivery() {
+	b.putKey("k", 0, 4)
+	b.settle(&b.take(100)[0], outbox.Failed, 0)
+	b.settle(b.takeOne("k-0"), outbox.Delivered, 0)
+	old := b.take(100)
+	b.wantIDs(old, "k-1", "k-2", "k-3")
+	b.must(b.Release(b.ctx, "one", b.lanes))
+	var err error
+	b.lanes, _, err = b.Lease(b.ctx, "two", long)
+	b.must(err)
+	taken := b.take(100)
+	b.wantIDs(taken, "k-1", "k-2", "k-3")
+	b.settle(&taken[0], outbox.Delivered, 0)
+	b.settle(&taken[1], outbox.Refused, 0)
+	for _, i := range []int{0, 2} { // neither is the message that stops the key
+		b.settle(&old[i], outbox.Delivered, 0)
+		b.wantIDs(b.take(100))
+		if s := b.stats(); s.Quarantined != 1 || s.StoppedKeys != 1 {
+			b.t.Errorf("after the late delivery of %s: stats %+v; want 1 quarantined message and 1 stopped key", old[i].ID, s)
+		}
+	}
+	b.putKey("k", 4, 5)
+	b.settle(&old[1], outbox.Delivered, 0) // it was delivered after all
+	if got, want := b.takeAll(), []string{"k-4"}; !slices.Equal(got, want) {
+		b.t.Errorf("taken %q, want %q", got, want)
+	}
+	b.wantStats(outbox.Stats{})
+}
+
 func (b *bed) failed() {
 	b.putKey("bad", 0, 3)
 	b.putKey("good", 0, 1)

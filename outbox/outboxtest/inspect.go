@@ -105,11 +105,8 @@ func (m *Memory) Drop(_ context.Context, position int64) error {
 	if r.State == outbox.Sent {
 		return outbox.ErrState
 	}
-	first := m.rows[slices.IndexFunc(m.rows, func(f *row) bool { return f.order == r.order && f.State != outbox.Sent })]
 	m.rows = slices.Delete(m.rows, i, i+1)
-	if first == r {
-		m.goOn(r.order)
-	}
+	m.goOn(r)
 	return nil
 }
 

@@ -197,7 +197,7 @@ func (m *Memory) Settle(_ context.Context, results []outbox.Result) error {
 	defer m.mu.Unlock()
 	for _, res := range results {
 		i := m.find(res.Position)
-		if i < 0 {
+		if i < 0 || m.rows[i].State == outbox.Sent {
 			continue
 		}
 		r := m.rows[i]
@@ -205,7 +205,7 @@ func (m *Memory) Settle(_ context.Context, results []outbox.Result) error {
 			if r.State, r.Sent = outbox.Sent, time.Now(); !res.Keep {
 				m.rows = slices.Delete(m.rows, i, i+1)
 			}
-			m.goOn(r.order)
+			m.goOn(r)
 			continue
 		}
 		if m.lanes[res.Lane.Number].fence != res.Lane.Fence {
@@ -229,15 +229,15 @@ func (m *Memory) Settle(_ context.Context, results []outbox.Result) error {
 	return nil
 }
 
-// goOn lets an Order go on after its first message has ended.
-func (m *Memory) goOn(order int64) {
-	k := m.keys[order]
-	if k == nil {
-		return
-	}
-	k.failures, k.retryAt, k.stopped = 0, time.Time{}, false
-	if !slices.ContainsFunc(m.rows, func(r *row) bool { return r.order == order && r.State != outbox.Sent }) {
-		delete(m.keys, order)
+// goOn lets an Order go on after a message of it has ended, unless an earlier one is left.
+func (m *Memory) goOn(ended *row) {
+	i := slices.IndexFunc(m.rows, func(r *row) bool { return r.order == ended.order && r.State != outbox.Sent })
+	k := m.keys[ended.order]
+	switch {
+	case i < 0:
+		delete(m.keys, ended.order)
+	case k != nil && m.rows[i].Position > ended.Position:
+		k.failures, k.retryAt, k.stopped = 0, time.Time{}, false
 	}
 }
 

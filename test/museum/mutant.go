@@ -62,6 +62,8 @@ const (
 	pgkafka  = "store/pgstore/pgkafka"
 	pgoutbox = "store/pgstore/pgoutbox"
 
+	sqliteoutbox = "store/sqlitestore/sqliteoutbox"
+
 	outboxDir = "outbox"
 
 	publishDir = "cmd/semel/semel-deliver/internal/publish"

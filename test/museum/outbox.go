@@ -25,9 +25,34 @@ var outboxes = []Mutant{
 		Old: "case owned[r.Lane]:", New: "case owned != nil:",
 	},
 	{
+		Name: "outbox: a message that is settled again lets a stopped key go on", Rule: "rule 4",
+		Dir: pgoutbox, Func: "(*Outbox).endHeld", Package: pgoutbox, Run: "TestConformance$/pgx/Settle_LateDelivery",
+		Old: "b.goOn(ctx, tx, ended.orders, ended.positions)", New: "b.goOn(ctx, tx, append(ended.orders, deleted.orders...), append(ended.positions, deleted.positions...))",
+	},
+	{
+		Name: "outbox: a delivered message lets a key go on that an earlier one has stopped", Rule: "outbox",
+		Dir: pgoutbox, Func: "statementsOf", Package: pgoutbox, Run: "TestConformance$/pgx/Settle_LateDelivery",
+		Old: "h.position < ended.position", New: "h.position < 0",
+	},
+	{
+		Name: "outbox in SQLite: a message that is settled again lets a stopped key go on", Rule: "rule 4",
+		Dir: sqliteoutbox, Func: "deliver", Package: sqliteoutbox, Run: "TestConformance$/Settle_LateDelivery",
+		Old: "n == 0", New: "n < 0",
+	},
+	{
 		Name: "outbox: a lease of a restored database holds until its clock has caught up", Rule: "outbox",
 		Dir: pgoutbox, Func: "choose", Package: pgoutbox, Run: "TestChoose_EachLease",
 		Old: "l.until-now > l.duration", New: "l.until-now > 1<<62",
+	},
+	{
+		Name: "outbox: a publisher that is paused inside a transaction keeps the lanes locked", Rule: "outbox",
+		Dir: pgoutbox, Func: "var begin", Package: pgoutbox, Run: "TestLease_PublisherIsPausedInside",
+		Old: "set local idle_in_transaction_session_timeout", New: "set local idle_session_timeout",
+	},
+	{
+		Name: "outbox: the connection that listens has the password of the start", Rule: "outbox",
+		Dir: pgoutbox, Func: "(*listener).connect", Package: pgoutbox, Run: "TestWoken_PoolHasHooks",
+		Old: "before != nil", New: "before != nil && ctx == nil",
 	},
 	{
 		Name: "outbox: later messages of a key are sent after one that failed", Rule: "outbox",
@@ -38,6 +63,31 @@ var outboxes = []Mutant{
 		Name: "outbox: a frozen publisher sends on until its timer has run", Rule: "rule 6",
 		Dir: outboxDir, Func: "(*leaseContext).Err", Package: outboxDir, Run: "TestLease_TimeOverAndNoTimerHasRun",
 		Old: "!c.lease.holds()", New: "c.lease == nil",
+	},
+	{
+		Name: "outbox: a batch that takes too long to read is tried again for ever", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).adapt", Package: outboxDir, Run: "TestPublisher_BatchTakesTooLong",
+		Old: "r.limit/2", New: "r.limit",
+	},
+	{
+		Name: "outbox: a lane is given back while its messages are being sent", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).leave", Package: outboxDir, Run: "TestPublishers_JoinDuringSlowSends",
+		Old: "delete(leaving, l.Number)", New: "_ = l.Number",
+	},
+	{
+		Name: "outbox: a lane of which a message never ends is never given back", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).leave", Package: outboxDir, Run: "TestPublishers_OneDestinationHangs",
+		Old: "time.Since(l.leaving) >= s.p.opt.Lease", New: "time.Since(l.leaving) < 0",
+	},
+	{
+		Name: "outbox: a publisher begins to send messages of a lane that it has given back", Rule: "rule 6",
+		Dir: outboxDir, Func: "(*session).leave", Package: outboxDir, Run: "TestPublishers_LaneIsGivenBackWhileSending",
+		Old: "c.batch.cancel()", New: "_ = c",
+	},
+	{
+		Name: "outbox: messages that outlast a lease count as being sent for ever", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).free", Package: outboxDir, Run: "TestPublisher_LeaseLapsesWithResultsUnsettled",
+		Old: "c.open == 0 && c.unsettled == 0", New: "c.open == 0 && c.unsettled == 0 && c.batch.ctx.lease == s.lease",
 	},
 	{
 		Name: "outbox: an outage of the broker quarantines messages", Rule: "outbox",

@@ -40,12 +40,17 @@ func newShopAt(t testing.TB, url string) *shop {
 
 func openShop(t testing.TB, url, schema string) *shop {
 	t.Helper()
-	ctx := context.Background()
-	app, err := pgxpool.New(ctx, url)
+	app, err := pgxpool.New(context.Background(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(app.Close)
+	return openShopOn(t, app, schema)
+}
+
+func openShopOn(t testing.TB, app *pgxpool.Pool, schema string) *shop {
+	t.Helper()
+	ctx := context.Background()
 	st, err := pgstore.New(ctx, app, &pgstore.Options{Schema: schema})
 	if err != nil {
 		t.Fatal(err)

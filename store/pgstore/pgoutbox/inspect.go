@@ -137,14 +137,11 @@ func (b *Outbox) Drop(ctx context.Context, position int64) error {
 			return fmt.Errorf("%w: position %d is sent", outbox.ErrState, position)
 		}
 		var order int64
-		var first bool
-		if err := tx.QueryRow(ctx, b.sql.dropHeld, position).Scan(&order, &first); err != nil || !first {
+		if err := tx.QueryRow(ctx, b.sql.dropHeld, position).Scan(&order); err != nil {
 			return err
 		}
-		for _, sql := range []string{b.sql.goOn, b.sql.goOnDone} {
-			if _, err := tx.Exec(ctx, sql, []int64{order}); err != nil {
-				return err
-			}
+		if err := b.goOn(ctx, tx, []int64{order}, []int64{position}); err != nil {
+			return err
 		}
 		_, err = tx.Exec(ctx, notifySQL, b.channel)
 		return err

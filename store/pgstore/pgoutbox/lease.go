@@ -12,6 +12,14 @@ import (
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
+// begin begins a transaction. If its process dies, or is paused, between two statements,
+// the server ends it after idleLimit, so that the lanes that it has locked are free again:
+// the store's own connections have no such limit.
+var begin = pgx.TxOptions{BeginQuery: "begin isolation level read committed; set local idle_in_transaction_session_timeout = '" + pgwire.Millis(idleLimit) + "'"}
+
+// idleLimit is less than the time between two renewals with the default lease.
+const idleLimit = 3 * time.Second
+
 // inTx runs fn in a transaction of the store's own connections. It runs it again if it
 // conflicts with another one.
 func (b *Outbox) inTx(ctx context.Context, what string, fn func(tx pgx.Tx) error) error {
@@ -19,7 +27,7 @@ func (b *Outbox) inTx(ctx context.Context, what string, fn func(tx pgx.Tx) error
 		return pgstore.ErrClosed
 	}
 	return explain(what, pgwire.Retry(func() error {
-		return pgx.BeginTxFunc(ctx, b.db.Own, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, fn)
+		return pgx.BeginTxFunc(ctx, b.db.Own, begin, fn)
 	}))
 }
 

@@ -1,11 +1,17 @@
 package pgoutbox
 
 import (
+	"context"
+	"fmt"
+	"os"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/semel-go/semel/outbox"
+	"github.com/semel-go/semel/store/pgstore"
+	"github.com/semel-go/semel/store/pgstore/internal/cuttest"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
 // percentile is the p-th percentile of times.
@@ -33,5 +39,47 @@ func TestChoose_EachLease_IsFreeOrNot(t *testing.T) {
 	}
 	if got := choose(rows, "me", now, 2); !slices.Equal(got, want[:2]) {
 		t.Errorf("with a share of 2: %v, want %v", got, want[:2])
+	}
+}
+
+// A publisher's process is paused, or its host is gone, after Lease has locked the
+// lanes. Nothing closes its connection.
+func TestLease_PublisherIsPausedInside_OthersGetTheLanes(t *testing.T) {
+	schema := fmt.Sprintf("paused%d", os.Getpid())
+	p := openShop(t, pgtest.URL(t), schema)
+	cut, through := cuttest.New(t, pgtest.URL(t), true)
+	st, err := pgstore.Open(t.Context(), through, &pgstore.Options{Schema: schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	paused, err := New(st, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut.Until = "no answer has this text" // so that the answer never comes
+	cut.At("ORDER BY lane FOR UPDATE")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := paused.Lease(ctx, "paused", time.Second)
+		done <- err
+	}()
+	defer func() {
+		cancel()
+		if err := <-done; err == nil {
+			t.Error("the paused publisher got an answer, so the test tests nothing")
+		}
+	}()
+	limited, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	defer stop()
+	for free := 1; free > 0; {
+		err := p.app.QueryRow(limited, "SELECT count(*) FROM (SELECT FROM "+p.st.Database().Schema+".semel_outbox_lane FOR UPDATE SKIP LOCKED) AS l").Scan(&free)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if lanes, _, err := p.box.Lease(limited, "other", time.Second); err != nil || len(lanes) == 0 {
+		t.Errorf("the other publisher has %d lanes: %v", len(lanes), err)
 	}
 }

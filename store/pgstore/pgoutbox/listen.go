@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
@@ -12,7 +13,7 @@ import (
 // listener waits for notifications on a connection of its own. If the connection breaks,
 // it connects again, and wakes the publisher, because a notification may have been lost.
 type listener struct {
-	config  *pgx.ConnConfig
+	config  *pgxpool.Config
 	channel string
 	woken   chan struct{}
 	stop    context.CancelFunc
@@ -27,10 +28,8 @@ func (b *Outbox) Woken() <-chan struct{} {
 		return nil
 	}
 	if b.listener == nil {
-		cfg := b.db.Own.Config().ConnConfig.Copy()
-		cfg.OnNotification = nil // the application's hook would take notifications away
 		ctx, stop := context.WithCancel(context.Background())
-		b.listener = &listener{config: cfg, channel: b.channel, woken: make(chan struct{}, 1), stop: stop, done: make(chan struct{})}
+		b.listener = &listener{config: b.db.Own.Config(), channel: b.channel, woken: make(chan struct{}, 1), stop: stop, done: make(chan struct{})}
 		go b.listener.run(ctx)
 	}
 	return b.listener.woken
@@ -65,7 +64,7 @@ func (l *listener) run(ctx context.Context) {
 func (l *listener) listen(ctx context.Context) bool {
 	limited, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	conn, err := pgx.ConnectConfig(limited, l.config)
+	conn, err := l.connect(limited)
 	if err != nil {
 		return false
 	}
@@ -74,6 +73,9 @@ func (l *listener) listen(ctx context.Context) bool {
 		defer cancel()
 		_ = conn.Close(closing)
 	}()
+	if after := l.config.AfterConnect; after != nil && after(limited, conn) != nil {
+		return false
+	}
 	if _, err := conn.Exec(limited, "LISTEN "+pgx.Identifier{l.channel}.Sanitize()); err != nil {
 		return false
 	}
@@ -97,6 +99,19 @@ func (l *listener) listen(ctx context.Context) bool {
 			}
 		}
 	}
+}
+
+// connect opens a connection as the store's pool does: a hook of the application may set
+// its password.
+func (l *listener) connect(ctx context.Context) (*pgx.Conn, error) {
+	cfg := l.config.ConnConfig.Copy()
+	if before := l.config.BeforeConnect; before != nil {
+		if err := before(ctx, cfg); err != nil {
+			return nil, err
+		}
+	}
+	cfg.OnNotification = nil // the application's hook would take notifications away
+	return pgx.ConnectConfig(ctx, cfg)
 }
 
 func (l *listener) wake() {

@@ -2,7 +2,6 @@ package pgoutbox
 
 import (
 	"context"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -87,15 +86,13 @@ func (b *Outbox) settleHeld(ctx context.Context, tx pgx.Tx, results []outbox.Res
 			failed.errors = append(failed.errors, r.Error)
 		}
 	}
-	orders := slices.Concat(deleted.orders, kept.orders)
+	if err := b.endHeld(ctx, tx, deleted, kept); err != nil {
+		return err
+	}
 	for _, s := range []struct {
 		count int
 		step
 	}{
-		{len(deleted.orders), step{b.sql.deleteHeld, []any{deleted.orders, deleted.positions}}},
-		{len(kept.orders), step{b.sql.keepHeld, []any{kept.orders, kept.positions}}},
-		{len(orders), step{b.sql.goOn, []any{orders}}},
-		{len(orders), step{b.sql.goOnDone, []any{orders}}},
 		{len(moved.lanes), step{b.sql.moveFailed, []any{moved.lanes, moved.positions}}},
 		{len(failed.orders), step{b.sql.noteFailed, []any{failed.orders, failed.positions, failed.refused, failed.delays, failed.errors}}},
 	} {
@@ -106,4 +103,43 @@ func (b *Outbox) settleHeld(ctx context.Context, tx pgx.Tx, results []outbox.Res
 		}
 	}
 	return nil
+}
+
+// endHeld deletes or keeps held messages that were delivered, and lets their keys go on.
+// A message that is no longer there was settled before, or dropped: its key may have
+// failed again since, or be stopped by a later message, and stays as it is.
+func (b *Outbox) endHeld(ctx context.Context, tx pgx.Tx, deleted, kept arrays) error {
+	var ended arrays
+	for _, part := range []struct {
+		sql string
+		arrays
+	}{{b.sql.deleteHeld, deleted}, {b.sql.keepHeld, kept}} {
+		if len(part.orders) == 0 {
+			continue
+		}
+		rows, err := tx.Query(ctx, part.sql, part.orders, part.positions)
+		if err != nil {
+			return err
+		}
+		var order, position int64
+		if _, err := pgx.ForEachRow(rows, []any{&order, &position}, func() error {
+			ended.orders, ended.positions = append(ended.orders, order), append(ended.positions, position)
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return b.goOn(ctx, tx, ended.orders, ended.positions)
+}
+
+// goOn lets keys go on after messages of them have ended.
+func (b *Outbox) goOn(ctx context.Context, tx pgx.Tx, orders, positions []int64) error {
+	if len(orders) == 0 {
+		return nil
+	}
+	if _, err := tx.Exec(ctx, b.sql.goOn, orders, positions); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, b.sql.goOnDone, orders)
+	return err
 }

@@ -106,11 +106,16 @@ func statementsOf(db *pgwire.Database) *statements {
 			SELECT DISTINCT ON (order_hash) order_hash, {now} + delay, 1, lane, refused FROM failed
 			ON CONFLICT (order_hash) DO UPDATE SET retry_at = excluded.retry_at, failures = k.failures + 1, stopped = excluded.stopped`),
 		deleteHeld: fill(`DELETE FROM {s}.semel_outbox_held h USING unnest($1::bigint[], $2::bigint[]) AS d(order_hash, position)
-			WHERE h.order_hash = d.order_hash AND h.position = d.position`),
+			WHERE h.order_hash = d.order_hash AND h.position = d.position RETURNING h.order_hash, h.position`),
 		keepHeld: fill(`WITH gone AS (DELETE FROM {s}.semel_outbox_held h USING unnest($1::bigint[], $2::bigint[]) AS d(order_hash, position)
-				WHERE h.order_hash = d.order_hash AND h.position = d.position RETURNING h.*)
-			INSERT INTO {s}.semel_outbox_sent (sent, {kept}) SELECT {now}, {kept} FROM gone`),
-		goOn: fill(`UPDATE {s}.semel_outbox_key SET failures = 0, retry_at = 0, stopped = false WHERE order_hash = ANY ($1::bigint[])`),
+				WHERE h.order_hash = d.order_hash AND h.position = d.position RETURNING h.*),
+			sent AS (INSERT INTO {s}.semel_outbox_sent (sent, {kept}) SELECT {now}, {kept} FROM gone)
+			SELECT order_hash, position FROM gone`),
+		// A key goes on after messages of it have ended, unless an earlier one is left.
+		goOn: fill(`UPDATE {s}.semel_outbox_key k SET failures = 0, retry_at = 0, stopped = false
+			FROM (SELECT order_hash, max(position) AS position FROM unnest($1::bigint[], $2::bigint[]) AS a(order_hash, position) GROUP BY order_hash) AS ended
+			WHERE k.order_hash = ended.order_hash
+			AND NOT EXISTS (SELECT FROM {s}.semel_outbox_held h WHERE h.order_hash = ended.order_hash AND h.position < ended.position)`),
 		goOnDone: fill(`DELETE FROM {s}.semel_outbox_key k WHERE k.order_hash = ANY ($1::bigint[])
 			AND NOT EXISTS (SELECT FROM {s}.semel_outbox_held h WHERE h.order_hash = k.order_hash)`),
 
@@ -133,7 +138,6 @@ func statementsOf(db *pgwire.Database) *statements {
 		free:        fill(`UPDATE {s}.semel_outbox_held SET quarantined = false WHERE quarantined AND order_hash = (SELECT order_hash FROM {s}.semel_outbox_held WHERE position = $1::bigint)`),
 		due:         fill(`UPDATE {s}.semel_outbox_key SET stopped = false, retry_at = 0 WHERE order_hash = (SELECT order_hash FROM {s}.semel_outbox_held WHERE position = $1::bigint)`),
 		dropWaiting: fill(`DELETE FROM {s}.semel_outbox WHERE lane = $1::smallint AND position = $2::bigint`),
-		dropHeld: fill(`DELETE FROM {s}.semel_outbox_held h WHERE h.position = $1::bigint
-			RETURNING h.order_hash, h.position = (SELECT min(f.position) FROM {s}.semel_outbox_held f WHERE f.order_hash = h.order_hash)`),
+		dropHeld:    fill(`DELETE FROM {s}.semel_outbox_held WHERE position = $1::bigint RETURNING order_hash`),
 	}
 }

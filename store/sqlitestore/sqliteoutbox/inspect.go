@@ -115,16 +115,9 @@ func (b *Outbox) Drop(ctx context.Context, position int64) error {
 		case outbox.Sent:
 			return fmt.Errorf("%w: position %d is sent", outbox.ErrState, position)
 		}
-		var first int64
-		if err := tx.QueryRowContext(ctx, `SELECT min(position) FROM semel_outbox_held WHERE order_hash = ?`, t.Order).Scan(&first); err != nil {
-			return err
-		}
 		if _, err := tx.ExecContext(ctx, `DELETE FROM semel_outbox_held WHERE position = ?`, position); err != nil {
 			return err
 		}
-		if first != position {
-			return nil
-		}
-		return goOn(ctx, tx, t.Order)
+		return goOn(ctx, tx, t.Order, position)
 	})
 }

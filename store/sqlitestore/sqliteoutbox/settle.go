@@ -42,18 +42,20 @@ func deliver(ctx context.Context, tx *sql.Tx, r *outbox.Result) error {
 			return err
 		}
 	}
-	if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE position = ?`, r.Position); err != nil {
+	res, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE position = ?`, r.Position)
+	if err != nil || r.State != outbox.Held {
 		return err
 	}
-	if r.State == outbox.Held {
-		return goOn(ctx, tx, r.Order)
+	if n, err := res.RowsAffected(); err != nil || n == 0 { // it was settled before, or dropped
+		return err
 	}
-	return nil
+	return goOn(ctx, tx, r.Order, r.Position)
 }
 
-// goOn lets a key go on after its first message has ended.
-func goOn(ctx context.Context, tx *sql.Tx, order int64) error {
-	if _, err := tx.ExecContext(ctx, `UPDATE semel_outbox_key SET failures = 0, retry_at = 0, stopped = 0 WHERE order_hash = ?`, order); err != nil {
+// goOn lets a key go on after a message of it has ended, unless an earlier one is left.
+func goOn(ctx context.Context, tx *sql.Tx, order, position int64) error {
+	if _, err := tx.ExecContext(ctx, `UPDATE semel_outbox_key SET failures = 0, retry_at = 0, stopped = 0 WHERE order_hash = ?1
+		AND NOT EXISTS (SELECT 1 FROM semel_outbox_held WHERE order_hash = ?1 AND position < ?2)`, order, position); err != nil {
 		return err
 	}
 	_, err := tx.ExecContext(ctx, `DELETE FROM semel_outbox_key WHERE order_hash = ?1 AND NOT EXISTS (SELECT 1 FROM semel_outbox_held WHERE order_hash = ?1)`, order)
