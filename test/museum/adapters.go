@@ -243,6 +243,11 @@ var adapters = []Mutant{
 		Old: "FetchMaxWait(allowed.wait)", New: "FetchMaxWait(s.opt.PollWait)",
 	},
 	{
+		Name: "NATS: a producer's message ends every member", Rule: "rule 14",
+		Dir: stream, Func: "(*Source).explain", Package: stream + "/natstest", Run: "TestNext_MessageLooksLikeANotice_ServeGoesOn",
+		Old: "case isDeleted(infoErr):", New: "case isDeleted(infoErr) || isDeleted(err):",
+	},
+	{
 		Name: "NATS: a limit that was changed is not seen", Rule: "rule 14",
 		Dir: stream, Func: "(*Source).Info", Package: stream + "/natstest", Run: "TestNext_ConsumerLimits_AreKept",
 		Old: "s.setLimits(&c.Config)", New: "",
