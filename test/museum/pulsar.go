@@ -26,6 +26,21 @@ var pulsars = []Mutant{
 		Old: `l.unsettled.left() > 0`, New: `l.unsettled.left() > 0 && false`,
 	},
 	{
+		Name: "Pulsar: a partition without a broker stops the acks of all", Rule: "lanes",
+		Dir: pulsar, Func: "(*acks).add", Package: pulsar, Run: "TestAck_OnePartitionUnavailable_OthersAreAcked",
+		Old: `p := a.partitions[id.PartitionIdx()]`, New: `p := a.partitions[0]`,
+	},
+	{
+		Name: "Pulsar: a partition is given up, and the messages of others hide that", Rule: "rule 14",
+		Dir: pulsar, Func: "(*link).next", Package: pulsar, Run: "TestNext_OnePartitionGivenUp_TopicIsBusy_SubscribesAgain",
+		Old: `l.heard[raw.ID().PartitionIdx()] = time.Now()`, New: `l.asked, l.heard[raw.ID().PartitionIdx()] = time.Now(), time.Now()`,
+	},
+	{
+		Name: "Pulsar: a producer of dead letters that the client has closed is kept", Rule: "ack",
+		Dir: pulsar, Func: "(*producers).send", Package: pulsar, Run: "TestForward_ProducerClosed_NextTryGetsAnother",
+		Old: `if errors.Is(err, closed) {`, New: `if errors.Is(err, closed) && false {`,
+	},
+	{
 		Name: "Pulsar: an ack is not answered", Rule: "ack",
 		Dir: pulsar, Func: "(*link).subscribe", Package: pulsar, Run: "TestInfo_Subscription_IsAnswered",
 		Old: `AckWithResponse: true`, New: `AckWithResponse: false`,
