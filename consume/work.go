@@ -12,12 +12,13 @@ import (
 // work is the state of a task in a session. It belongs to the task's worker
 // while one runs, otherwise to the loop.
 type work struct {
-	d     driver.Delivery
-	lane  string
-	probe bool // started although the store is down
-	waits bool // it is counted in the room
-	alone bool // the store did not answer for its key, and answered for others
-	slot  bool // it has a place among the suspects that run
+	d       driver.Delivery
+	lane    string
+	probe   bool // started although the store is down
+	waits   bool // it is counted in the room
+	alone   bool // the store did not answer for its key, and answered for others
+	slot    bool // it has a place among the suspects that run
+	running bool // it has one of the places of Concurrency
 
 	step      step
 	disp      driver.Disposition
@@ -74,7 +75,10 @@ func (t *task) prepareReturn() {
 // start gives a task to a worker that is free, or to a new one. Workers stay until Serve
 // returns: a new goroutine for each message spent a tenth of its time on growing its stack.
 func (s *session) start(ctx context.Context, t *task) {
-	s.running++
+	if t.step == stepRun {
+		s.running++
+		t.running = true
+	}
 	select {
 	case s.idle <- t:
 	default:
@@ -144,7 +148,28 @@ func (s *session) try(ctx context.Context, t *task) {
 	case driver.Retry:
 		s.retry(ctx, t)
 	case driver.Ack, driver.DeadLetter, driver.Quarantine:
+		slow := time.AfterFunc(slowSettle, func() { s.settlesSlowly(t) })
 		s.settle(ctx, t)
+		slow.Stop()
+	}
+}
+
+// slowSettle is how long the first settlement of a message may keep the place of its
+// handler. Then another handler may run.
+const slowSettle = 100 * time.Millisecond
+
+func (s *session) settlesSlowly(t *task) {
+	select {
+	case s.settling <- t:
+	case <-s.gone:
+	}
+}
+
+// freePlace ends the time in which a message counts among the handlers.
+func (s *session) freePlace(t *task) {
+	if t.running {
+		t.running = false
+		s.running--
 	}
 }
 

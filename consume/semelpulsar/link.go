@@ -210,6 +210,20 @@ func (l *link) abandon() {
 	l.close()
 }
 
+// makeWay waits for the end of an abandoned link of an exclusive subscription, because the
+// broker takes no second member. The other types need no wait.
+func (l *link) makeWay(ctx context.Context) error {
+	if l.s.opt.Type != pulsar.Exclusive {
+		return nil
+	}
+	select {
+	case <-l.closed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 func (l *link) isAbandoned() bool {
 	select {
 	case <-l.abandoned:

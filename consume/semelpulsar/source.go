@@ -53,6 +53,9 @@ func (s *Source) inOrder() bool {
 func (s *Source) Info(ctx context.Context) (driver.Info, error) {
 	if last := s.link.Swap(nil); last != nil {
 		last.abandon()
+		if err := last.makeWay(ctx); err != nil {
+			return driver.Info{}, fmt.Errorf("semelpulsar: topic %q: %w", s.topic, err)
+		}
 	}
 	l, err := s.open(ctx)
 	if err != nil {
@@ -96,13 +99,11 @@ func (s *Source) Next(ctx context.Context, limit int) ([]driver.Delivery, error)
 // has said that it does not exist, and does not tell. Next waits for that, at most for the
 // client's OperationTimeout.
 func (s *Source) reopen(ctx context.Context, l *link) error {
-	if s.opt.Type == pulsar.Exclusive { // the broker takes no second member
+	if s.opt.Type == pulsar.Exclusive {
 		l.abandon()
-		select {
-		case <-l.closed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	}
+	if err := l.makeWay(ctx); err != nil {
+		return err
 	}
 	fresh, err := s.open(ctx)
 	switch {
