@@ -23,7 +23,22 @@ var adapters = []Mutant{
 	{
 		Name: "SQS: a late extension hides a message that was given back", Rule: "ack",
 		Dir: simple, Func: "(*delivery).Nak", Package: simple, Run: "TestNak_ThenExtend_VisibilityChangesOnce",
-		Old: `close(d.given)`, New: `_ = d.given`,
+		Old: `d.isBack = true`, New: `_ = d.isBack`,
+	},
+	{
+		Name: "SQS: a pause beyond the 12 hours is refused, so that a retry comes too soon", Rule: "ack",
+		Dir: simple, Func: "(*delivery).Nak", Package: simple, Run: "TestNak_PauseBeyondTheLimit_EndsAtTheLimit",
+		Old: `min(delay, time.Until(d.limit))`, New: `min(delay, maxVisibility)`,
+	},
+	{
+		Name: "SQS: an extension beyond the 12 hours is refused, and a message in work is given to others", Rule: "rule 7",
+		Dir: simple, Func: "(*delivery).Extend", Package: simple, Run: "TestExtend_LongVisibility_HidesUntilTheLimit",
+		Old: `min(d.s.visibility(), left)`, New: `d.s.visibility()`,
+	},
+	{
+		Name: "SQS: a message that could not be given back is given to others while it waits", Rule: "rule 7",
+		Dir: simple, Func: "(*delivery).Nak", Package: simple, Run: "TestNak_Fails_MessageIsExtendedAgain",
+		Old: `d.isBack = false`, New: `d.isBack = true`,
 	},
 	{
 		Name: "SQS: a pause is rounded down, so that a retry comes too soon", Rule: "ack",
