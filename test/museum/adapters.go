@@ -129,6 +129,11 @@ var adapters = []Mutant{
 			return o.judge(l, true, q.name)`,
 	},
 	{
+		Name: "RabbitMQ: a queue that confirms nothing stops the copies to all queues", Rule: "lanes",
+		Dir: rabbit, Func: "(*publisher).deliver", Package: rabbit, Run: "TestForward_OneQueueConfirmsNothing_OthersTakeCopies",
+		Old: `p.slots.take(ctx, q.exchange+"/"+q.name)`, New: `p.slots.take(ctx, "")`,
+	},
+	{
 		Name: "RabbitMQ: a message is acked before its copy is confirmed", Rule: "ack",
 		Dir: rabbit, Func: "(*sent).wait", Package: rabbit, Run: "TestForward_LateConfirm_IsWaitedFor",
 		Old: `return fmt.Errorf("the broker has not confirmed it yet: %w", ctx.Err())`, New: "return nil",
