@@ -226,7 +226,7 @@ func TestLetter_Hangs_OtherMessagesAreServed(t *testing.T) {
 				r := serve(t, newConsumer(t, newGuard(t, nil, nil), h, consume.Options{Concurrency: 2, InFlight: 4}), s)
 				pass(refused) // each letter waits 5 s between two tries by then
 				s.hang.Store(true)
-				pass(6 * time.Second) // each try hangs for 10 s
+				pass(6 * time.Second)                             // each try hangs for 10 s
 				for _, key := range []string{"healthy", "next"} { // a Next for the first one waits already
 					s.in <- keyed(key)
 					pass(time.Millisecond)

@@ -54,6 +54,11 @@ var consumers = []Mutant{
 			t.forwarded`,
 	},
 	{
+		Name: "the letters of two messages of RabbitMQ have one id, and a reader drops one", Rule: "ack",
+		Dir: "consume/driver", Func: "letterID", Package: consumer, Run: "TestLetter_NoOriginID_DiffersByContent",
+		Old: "slices.Sort(lines)", New: "lines = nil",
+	},
+	{
 		Name: "a letter that was refused once is overtaken by later letters of its order key", Rule: "order",
 		Dir: consumer, Func: "(*task).mayBeOvertaken", Package: consumer, Run: "TestLetter_IsRefused_NextLetterOfTheLaneWaits",
 		Old: "(t.disp.Action == driver.Ack ||", New: "(t.failed > 0 ||",
