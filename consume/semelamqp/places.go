@@ -11,7 +11,7 @@ type places struct {
 	limit int
 
 	mu     sync.Mutex
-	queues map[string]*queuePlaces // those that are in use
+	queues map[string]*queuePlaces // by name; only queues in use
 }
 
 // queuePlaces are the places of one queue.

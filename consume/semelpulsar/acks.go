@@ -9,9 +9,9 @@ import (
 	"github.com/apache/pulsar-client-go/pulsar"
 )
 
-// acks sends acks in batches: those of a partition that come while a request of it runs
-// share the next one. Each partition has its own requests, because the client does not
-// return while it has no connection to the partition's broker.
+// acks sends acks in batches: while a request of a partition runs, the partition's new acks
+// wait, and share the next request. Each partition has its own requests, because the client
+// does not return while it has no connection to the partition's broker.
 type acks struct {
 	send func(ids []pulsar.MessageID) error // returns after the broker has answered
 	over <-chan struct{}                    // closed when no answer will come

@@ -90,9 +90,10 @@ func (l *link) receive(ctx context.Context, wait bool) (pulsar.Message, error) {
 	return nil, fmt.Errorf("%w: the consumer of topic %q was closed, with its client: %w", driver.ErrClosed, l.s.topic, err)
 }
 
-// How often the link asks the broker for each partition, how long an answer may take, and
-// the pause before an error counts: when a connection has just been lost, the client has
-// begun to connect again by then, and the second question waits for that.
+// probeEvery is the pause between two probes. If no answer comes for probeTimeout, Next
+// reports that. An error counts if a second question, probeAgain later, has one, too: if a
+// connection was lost a moment ago, the client has begun to connect again by then, and the
+// second question waits for that.
 const (
 	probeEvery   = 10 * time.Second
 	probeTimeout = 15 * time.Second
@@ -129,8 +130,8 @@ func (l *link) ask(p *probe) {
 
 // health says how the connection is. If the link is broken, the client does not connect
 // again by itself. If the broker does not answer, health returns an error; isNew says that
-// it is the first one of its probe. Of partitions that are only idle, health asks for what
-// is not acked.
+// it is the first one of its probe. If a partition is only idle, health asks the broker to
+// send its messages without an ack again.
 func (l *link) health(now time.Time) (broken, isNew bool, _ error) {
 	if l.probe == nil {
 		if now.Sub(l.asked) >= probeEvery {
