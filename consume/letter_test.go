@@ -179,7 +179,8 @@ func TestLetter_IsHeldForEver_LaneGoesOn(t *testing.T) {
 	})
 }
 
-// hangingLetters is a source whose letters are refused at first, and give no answer later.
+// hangingLetters is a source whose letters are refused at first. Later they give no answer,
+// and neither do retries.
 type hangingLetters struct {
 	*source
 	hang atomic.Bool
@@ -204,6 +205,42 @@ func (d *hangingLetter) Forward(ctx context.Context, _ driver.Action, _ []store.
 	}
 	<-ctx.Done()
 	return ctx.Err()
+}
+
+func (d *hangingLetter) Nak(ctx context.Context, delay time.Duration) error {
+	if !d.source.hang.Load() || delay == 0 {
+		return d.delivery.Nak(ctx, delay)
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A retry that the broker does not confirm delays its own message only.
+func TestServe_NaksHang_OtherMessagesAreServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &hangingLetters{source: newSource()}
+		s.hang.Store(true)
+		for i := range 9 {
+			s.in <- keyed(fmt.Sprint("bad", i))
+		}
+		h := func(_ context.Context, _ *semel.Execution, m *consume.Message) error {
+			if strings.HasPrefix(m.Key, "bad") {
+				return errPlain
+			}
+			return nil
+		}
+		r := serve(t, newConsumer(t, newGuard(t, nil, nil), h, consume.Options{Concurrency: 2, InFlight: 4}), s)
+		pass(6 * time.Second) // each Nak hangs for 10 s
+		for _, key := range []string{"healthy", "next"} {
+			s.in <- keyed(key)
+			pass(time.Millisecond)
+			if s.count("ack "+key) != 1 {
+				t.Errorf("the message %q waits for 9 retries that hang", key)
+			}
+		}
+		r.end()
+		pass(time.Hour)
+	})
 }
 
 // A dead-letter topic that gives no answer delays the messages that go there, and no other.

@@ -157,10 +157,8 @@ func (s *session) loop(ctx context.Context) error {
 			s.freePlace(t)
 			s.ended(ctx, t)
 		case t := <-s.settling:
-			if t.running { // otherwise it has ended meanwhile
-				s.freePlace(t)
-				s.room.enter(t)
-			}
+			s.freePlace(t)
+			s.room.enter(t)
 		case t := <-s.woken:
 			s.wake(t)
 		case <-s.answers:

@@ -146,11 +146,9 @@ func (s *session) try(ctx context.Context, t *task) {
 	case driver.Hold:
 		t.next, t.delay = nextHold, t.disp.Delay
 	case driver.Retry:
-		s.retry(ctx, t)
+		s.firstSettlement(ctx, t, s.retry)
 	case driver.Ack, driver.DeadLetter, driver.Quarantine:
-		slow := time.AfterFunc(slowSettle, func() { s.settlesSlowly(t) })
-		s.settle(ctx, t)
-		slow.Stop()
+		s.firstSettlement(ctx, t, s.settle)
 	}
 }
 
@@ -158,10 +156,20 @@ func (s *session) try(ctx context.Context, t *task) {
 // handler. Then another handler may run.
 const slowSettle = 100 * time.Millisecond
 
-func (s *session) settlesSlowly(t *task) {
-	select {
-	case s.settling <- t:
-	case <-s.gone:
+// firstSettlement tells the broker what follows after a handler. If that takes long, it
+// tells the loop.
+func (s *session) firstSettlement(ctx context.Context, t *task, settle func(context.Context, *task)) {
+	ended := make(chan struct{})
+	slow := time.AfterFunc(slowSettle, func() {
+		defer close(ended)
+		select {
+		case s.settling <- t:
+		case <-s.gone:
+		}
+	})
+	settle(ctx, t)
+	if !slow.Stop() {
+		<-ended // so that the loop does not hear of it after the task has begun again
 	}
 }
 

@@ -75,7 +75,7 @@ var consumers = []Mutant{
 	},
 	{
 		Name: "letters that hang keep the places of their handlers", Rule: "lanes",
-		Dir: consumer, Func: "(*session).settlesSlowly", Package: consumer, Run: "TestLetter_Hangs_OtherMessagesAreServed",
+		Dir: consumer, Func: "(*session).firstSettlement", Package: consumer, Run: "TestLetter_Hangs_OtherMessagesAreServed",
 		Old: "case s.settling <- t:", New: "case s.settling <- &task{}:",
 	},
 	{
