@@ -80,8 +80,9 @@
 // a Kafka record. A Consumer handles messages with equal order keys one at a time, in
 // the order of their delivery, retries included. Messages with other order keys go on
 // meanwhile, unless as many messages wait as Options.Waiting allows.
-// Dead letters keep the order, too, with one exception: a message that is given back
-// because the broker has refused its copy does not delay the next one.
+// Dead letters keep the order, too, with one exception: a message whose copy the broker has
+// refused ten times does not delay the next one any more. Until then the later messages of
+// its order key wait.
 //
 // A message with an order key waits in the Consumer for the pause after a failed attempt.
 // A message without one goes back to the broker for that pause, and waits in the Consumer

@@ -34,6 +34,8 @@ func (s *session) startReady(ctx, hctx context.Context) {
 		case s.running >= s.c.opt.Concurrency:
 			waiting = append(waiting, s.ready[i])
 			continue
+		case s.outage.reported && !s.outage.on:
+			t.asProbe()
 		}
 		s.start(hctx, t)
 	}
@@ -155,12 +157,19 @@ func (s *session) ended(ctx context.Context, t *task) {
 		s.drain(t.disp.Err)
 		s.ready = append(s.ready, t)
 	case nextHold:
-		if t.step == stepSettle { // its outcome is stored, so the next message need not wait for the ack
+		if t.mayBeOvertaken() {
 			s.leave(t)
 		}
 		s.room.enter(t)
 		go s.hold(t, t.delay)
 	}
+}
+
+// mayBeOvertaken reports whether the next message of the lane need not wait for a message
+// that is held: its outcome is stored, and so is its copy, if it has one. After too many
+// refusals it does not wait for the copy either, because its lane would stop for ever.
+func (t *task) mayBeOvertaken() bool {
+	return t.step == stepSettle && (t.disp.Action == driver.Ack || t.forwarded || t.failed >= maxSettlements)
 }
 
 // hold keeps a message here for a while.

@@ -10,9 +10,10 @@ import (
 
 // outage is a session's knowledge of a store that does not answer.
 type outage struct {
-	on      bool
-	stalled []*task // messages for which the store did not answer, or that wait for it
-	pause   pause   // until the next probe
+	on       bool
+	reported bool    // EventOutage was, and EventResumed was not; if not on, the next messages are probes
+	stalled  []*task // messages for which the store did not answer, or that wait for it
+	pause    pause   // until the next probe
 }
 
 // The first and the longest pause between two probes of the store.
@@ -28,8 +29,9 @@ func (s *session) stall(ctx context.Context, t *task) {
 		return
 	}
 	s.outage.stalled = append(s.outage.stalled, t)
-	if !s.outage.on {
-		s.outage.on = true
+	s.outage.on = true
+	if !s.outage.reported {
+		s.outage.reported = true
 		s.c.observe(ctx, Event{Kind: EventOutage, Message: t.m, Disposition: t.disp, Err: t.disp.Err})
 	}
 	if t.probe = false; s.outage.pause.timer == nil {
@@ -40,14 +42,17 @@ func (s *session) stall(ctx context.Context, t *task) {
 // probe tries one message.
 func (s *session) probe() {
 	if len(s.outage.stalled) == 0 { // there is no message to probe with: the next ones show whether it answers
-		s.outage = outage{}
+		s.outage = outage{reported: true}
 		return
 	}
 	t := s.outage.stalled[0]
 	s.outage.stalled = s.outage.stalled[1:]
-	t.probe, t.storeAnswered = true, false
+	t.asProbe()
 	s.ready = append(s.ready, t)
 }
+
+// asProbe marks a message whose try shows whether the store answers.
+func (t *task) asProbe() { t.probe, t.storeAnswered = true, false }
 
 // started ends the outage when the store has let a probe's handler start. The
 // other messages need not wait for the handler's end.
@@ -64,7 +69,7 @@ func (s *session) started(t *task) {
 
 // resume ends the outage.
 func (s *session) resume(ctx context.Context) {
-	if !s.outage.on {
+	if !s.outage.reported {
 		return
 	}
 	s.ready = append(s.outage.stalled, s.ready...)
@@ -80,7 +85,7 @@ func (s *session) probed(ctx context.Context, t *task) {
 	}
 	t.probe = false
 	switch {
-	case !s.outage.on || t.next == nextStall:
+	case !s.outage.reported || t.next == nextStall:
 	case t.storeAnswered:
 		s.resume(ctx)
 	case t.alone: // the next message may be served

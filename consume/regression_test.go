@@ -38,7 +38,8 @@ func TestOutage_AllMessagesRevoked_Ends(t *testing.T) {
 		st := &brittle{Store: memstore.New(nil), down: true}
 		s := newSource(keyed("a"))
 		s.info.HoldsOnly = true
-		r := serve(t, newConsumer(t, newGuard(t, st, nil), done, consume.Options{}), s)
+		var ev events
+		r := serve(t, newConsumer(t, newGuard(t, st, nil), done, consume.Options{Observe: ev.observe}), s)
 		pass(30 * time.Second)
 		close(s.revoked)
 		pass(50 * time.Millisecond)
@@ -49,6 +50,9 @@ func TestOutage_AllMessagesRevoked_Ends(t *testing.T) {
 		pass(24 * time.Hour)
 		if s.count("ack b") != 1 {
 			t.Errorf("a day after the store came back: told %v", s.heard())
+		}
+		if began, ended := ev.count(consume.EventOutage), ev.count(consume.EventResumed); began != 1 || ended != 1 {
+			t.Errorf("%d outages began, and %d ended; want one", began, ended)
 		}
 		r.end()
 		pass(time.Minute)

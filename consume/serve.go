@@ -37,7 +37,7 @@ func (c *Consumer) Serve(ctx context.Context, src driver.Source) error {
 	}
 	s := &session{
 		c: c, src: src, info: info,
-		fetched: make(chan fetch), stopped: make(chan error), idle: make(chan *task), results: make(chan *task), woken: make(chan *task),
+		fetched: make(chan fetch), stopped: make(chan error), idle: make(chan *task), results: make(chan *task), settling: make(chan *task), woken: make(chan *task),
 		answers: make(chan struct{}), stop: make(chan struct{}), gone: make(chan struct{}),
 		lanes: map[string][]*task{}, extends: extender{held: map[driver.Delivery]*extension{}},
 	}
@@ -59,18 +59,19 @@ type session struct {
 	src  driver.Source
 	info driver.Info
 
-	fetched chan fetch
-	stopped chan error    // from the source's Stop
-	idle    chan *task    // to a worker that is free
-	results chan *task    // from workers
-	woken   chan *task    // from the goroutines that held a message
-	answers chan struct{} // from probes whose handlers have started
-	stop    chan struct{} // closed when draining begins
-	gone    chan struct{} // closed when Serve returns
+	fetched  chan fetch
+	stopped  chan error    // from the source's Stop
+	idle     chan *task    // to a worker that is free
+	results  chan *task    // from workers
+	settling chan *task    // from workers whose first settlement takes long
+	woken    chan *task    // from the goroutines that held a message
+	answers  chan struct{} // from probes whose handlers have started
+	stop     chan struct{} // closed when draining begins
+	gone     chan struct{} // closed when Serve returns
 
 	ready      []*task            // to be started, in order
 	lanes      map[string][]*task // by lane; the first message is ready, running or held, and the others wait for it
-	running    int                // workers
+	running    int                // handlers, which Concurrency limits
 	taken      int                // deliveries that are not settled
 	room       room               // of those that wait for something else than a free handler
 	extends    extender
@@ -153,8 +154,11 @@ func (s *session) loop(ctx context.Context) error {
 				s.c.observe(ctx, Event{Kind: EventReceiveFailed, Err: err})
 			}
 		case t := <-s.results:
-			s.running--
+			s.freePlace(t)
 			s.ended(ctx, t)
+		case t := <-s.settling:
+			s.freePlace(t)
+			s.room.enter(t)
 		case t := <-s.woken:
 			s.wake(t)
 		case <-s.answers:

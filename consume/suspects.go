@@ -9,14 +9,17 @@ type suspects struct {
 	waiting []*task // in the order in which they are to be tried; each is counted in the room
 }
 
-// wake makes a message ready that was held, or lets a suspect wait for its turn.
+// wake makes a message ready that was held, or lets a suspect wait for its turn. A message
+// that is to be settled stays in the room, because it still waits for the broker.
 func (s *session) wake(t *task) {
 	if t.alone && t.step == stepRun {
 		s.suspects.waiting = append(s.suspects.waiting, t)
 		s.wakeSuspects()
 		return
 	}
-	s.room.leave(t)
+	if t.step == stepRun {
+		s.room.leave(t)
+	}
 	s.ready = append(s.ready, t)
 }
 

@@ -12,12 +12,13 @@ import (
 // work is the state of a task in a session. It belongs to the task's worker
 // while one runs, otherwise to the loop.
 type work struct {
-	d     driver.Delivery
-	lane  string
-	probe bool // started although the store is down
-	waits bool // it is counted in the room
-	alone bool // the store did not answer for its key, and answered for others
-	slot  bool // it has a place among the suspects that run
+	d       driver.Delivery
+	lane    string
+	probe   bool // started although the store is down
+	waits   bool // it is counted in the room
+	alone   bool // the store did not answer for its key, and answered for others
+	slot    bool // it has a place among the suspects that run
+	running bool // it has one of the places of Concurrency
 
 	step      step
 	disp      driver.Disposition
@@ -74,7 +75,10 @@ func (t *task) prepareReturn() {
 // start gives a task to a worker that is free, or to a new one. Workers stay until Serve
 // returns: a new goroutine for each message spent a tenth of its time on growing its stack.
 func (s *session) start(ctx context.Context, t *task) {
-	s.running++
+	if t.step == stepRun {
+		s.running++
+		t.running = true
+	}
 	select {
 	case s.idle <- t:
 	default:
@@ -142,9 +146,38 @@ func (s *session) try(ctx context.Context, t *task) {
 	case driver.Hold:
 		t.next, t.delay = nextHold, t.disp.Delay
 	case driver.Retry:
-		s.retry(ctx, t)
+		s.firstSettlement(ctx, t, s.retry)
 	case driver.Ack, driver.DeadLetter, driver.Quarantine:
-		s.settle(ctx, t)
+		s.firstSettlement(ctx, t, s.settle)
+	}
+}
+
+// slowSettle is how long the first settlement of a message may keep the place of its
+// handler. Then another handler may run.
+const slowSettle = 100 * time.Millisecond
+
+// firstSettlement tells the broker what follows after a handler. If that takes long, it
+// tells the loop.
+func (s *session) firstSettlement(ctx context.Context, t *task, settle func(context.Context, *task)) {
+	ended := make(chan struct{})
+	slow := time.AfterFunc(slowSettle, func() {
+		defer close(ended)
+		select {
+		case s.settling <- t:
+		case <-s.gone:
+		}
+	})
+	settle(ctx, t)
+	if !slow.Stop() {
+		<-ended // so that the loop does not hear of it after the task has begun again
+	}
+}
+
+// freePlace ends the time in which a message counts among the handlers.
+func (s *session) freePlace(t *task) {
+	if t.running {
+		t.running = false
+		s.running--
 	}
 }
 

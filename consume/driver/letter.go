@@ -49,6 +49,7 @@ func Letter(m *Message, d Disposition, group string) []store.Header {
 	hs = slices.DeleteFunc(hs, func(h store.Header) bool {
 		return strings.HasPrefix(strings.ToLower(h.Name), letterPrefix) || strings.EqualFold(h.Name, RedriveHeader)
 	})
+	id := letterID(m, hs, d, group)
 	add := func(name, value string) {
 		if value != "" {
 			hs = append(hs, store.Header{Name: name, Value: oneLine(value)})
@@ -78,16 +79,24 @@ func Letter(m *Message, d Disposition, group string) []store.Header {
 	if !m.Published.IsZero() {
 		add(LetterPublished, m.Published.UTC().Format(time.RFC3339Nano))
 	}
-	add(LetterID, letterID(m, d, group))
+	add(LetterID, id)
 	return hs
 }
 
 // letterID hashes the message's origin; if the broker has no name for the
-// message, its key and body.
-func letterID(m *Message, d Disposition, group string) string {
+// message, its address, key, body and headers, too.
+func letterID(m *Message, own []store.Header, d Disposition, group string) string {
 	id := fmt.Appendf(nil, "%q %q %q %q", group, d.Action, m.Origin.Topic, m.Origin.ID)
 	if m.Origin.ID == "" {
-		id = fmt.Appendf(id, " %q %q", m.Key, m.Body)
+		id = fmt.Appendf(id, " %q %q %q", m.Origin.Address, m.Key, m.Body)
+		var lines []string // sorted, because a broker may not keep the order
+		for _, h := range own {
+			if !strings.HasPrefix(strings.ToLower(h.Name), "x-") { // RabbitMQ changes its own at each delivery
+				lines = append(lines, fmt.Sprintf(" %q %q", h.Name, h.Value))
+			}
+		}
+		slices.Sort(lines)
+		id = append(id, strings.Join(lines, "")...)
 	}
 	sum := sha256.Sum256(id)
 	return hex.EncodeToString(sum[:])

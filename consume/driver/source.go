@@ -84,8 +84,9 @@ type Delivery interface {
 }
 
 // Waiter is a Delivery that is told when its message begins and ends to wait for
-// something else than a free handler: for an earlier message, or for a pause.
-// Optional.
+// something else than a free handler: for an earlier message, for a pause, or for the
+// broker's answer to a settlement. Optional. Waits may be called while a method of the
+// Delivery runs, and with false after its Ack or Nak.
 type Waiter interface {
 	Waits(waits bool)
 }

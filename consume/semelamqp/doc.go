@@ -61,6 +61,11 @@
 //     message without it runs again if it is redelivered after its outcome was
 //     deleted.
 //   - An operator who reads the dead letters and the quarantine.
+//   - No message whose headers are nested more than 32 deep. The client closes its
+//     connection when one comes, and the broker puts it back to its place in the queue.
+//     The Source then takes messages one at a time: the messages before it are handled,
+//     and the messages after it are not. The error of Next has the command that removes
+//     it. With Options.DeliveryLimit the broker itself moves it to the dead letters.
 //
 // Order per key holds within one Serve, as long as its connection lasts: a
 // broker that notices a lost connection later than the consumer delivers later

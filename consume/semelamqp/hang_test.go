@@ -3,8 +3,10 @@ package semelamqp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -156,5 +158,37 @@ func TestPause_Success_EndsIt(t *testing.T) {
 	}
 	if s.dialer.failures != 0 || s.copies.dialer.failures != 0 {
 		t.Errorf("%d and %d failures are left", s.dialer.failures, s.copies.dialer.failures)
+	}
+}
+
+// A quorum queue without a majority confirms nothing until it has one again. Here that is
+// the queue of retries.
+func TestForward_OneQueueConfirmsNothing_OthersTakeCopies(t *testing.T) {
+	p := newPuppet(t)
+	s := p.source(Options{})
+	var bodies []string
+	for i := range maxCopies + 1 {
+		bodies = append(bodies, fmt.Sprint("m", i))
+	}
+	ds := p.next(s, bodies...)
+	p.decides(silence)
+	ctx, cancel := context.WithCancel(t.Context())
+	var waiting sync.WaitGroup
+	for _, d := range ds[:maxCopies] {
+		waiting.Go(func() { _ = d.Nak(ctx, time.Second) })
+	}
+	for p.came() < maxCopies {
+		<-time.After(time.Millisecond)
+	}
+	cancel()
+	waiting.Wait()
+	p.decides(kept)
+	ctx, cancel = context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := ds[maxCopies].Forward(ctx, driver.DeadLetter, nil); err != nil {
+		t.Errorf("a dead letter waits for %d retries: %v", maxCopies, err)
+	}
+	if n := len(s.copies.slots.queues); n != 1 {
+		t.Errorf("%d queues have places, want only the one that confirms nothing", n)
 	}
 }

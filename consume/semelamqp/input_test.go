@@ -171,3 +171,31 @@ func TestForward_TooManyHeaders_KeepsTheMessage(t *testing.T) {
 		t.Errorf("%d messages are unsettled, want 1", n)
 	}
 }
+
+// The client closes the connection when a message comes whose headers are nested deeply, and
+// the broker puts the message back. Those before it are handled, and the error says how to
+// remove it.
+func TestNext_HeadersNestedTooDeeply_EarlierMessagesAreServed(t *testing.T) {
+	b := open(t, semelamqp.Quorum)
+	b.opt.OrderKey = nil
+	b.Publish(t, keyed("a"), keyed("b"))
+	deep := amqp.Table{}
+	for range 40 {
+		deep = amqp.Table{"x": deep}
+	}
+	c, err := b.ch.PublishWithDeferredConfirm("", b.name, false, false, amqp.Publishing{Headers: deep, Body: []byte("deep")})
+	if err != nil || !c.Wait() {
+		t.Fatalf("the broker does not take it: %v", err)
+	}
+	b.Publish(t, keyed("later"))
+	j := &journal{}
+	serve(t, j.consumer(t, func(context.Context, *semel.Execution, *consume.Message) error { return nil }, consume.Options{}), b.connect(t))
+	until(t, "two messages settled", func() bool {
+		return j.saw(consume.EventSettled, func(consume.Event) bool { return true }) >= 2
+	})
+	until(t, "the way out named", func() bool {
+		return j.saw(consume.EventReceiveFailed, func(e consume.Event) bool {
+			return strings.Contains(e.Err.Error(), "rabbitmqadmin get queue="+b.name+" ")
+		}) > 0
+	})
+}

@@ -18,7 +18,7 @@ var (
 type outlet struct {
 	conn    *amqp.Connection
 	blocked atomic.Pointer[string] // the broker's reason; nil: not blocked
-	making  chan struct{}          // holds a token while a queue is made
+	making  places                 // one while a queue is made
 
 	mu    sync.Mutex
 	made  map[string]bool // queues that exist, as far as is known
@@ -33,7 +33,7 @@ type lane struct {
 }
 
 func newOutlet(conn *amqp.Connection) *outlet {
-	o := &outlet{conn: conn, making: make(chan struct{}, 1), made: map[string]bool{}}
+	o := &outlet{conn: conn, making: places{limit: 1}, made: map[string]bool{}}
 	news := conn.NotifyBlocked(make(chan amqp.Blocking, 1))
 	go func() {
 		for b := range news {
@@ -103,18 +103,17 @@ func (o *outlet) judge(l *lane, acked bool, name string) error {
 	return nil
 }
 
-// ensure makes a queue that this connection has not seen yet: one at a time,
+// ensure makes a queue that this connection has not seen yet: once at a time,
 // because a broker may fail if two make the same queue at once.
 func (o *outlet) ensure(ctx context.Context, q *queue) error {
 	if !q.make || o.seen(q.name) {
 		return nil
 	}
-	select {
-	case o.making <- struct{}{}:
-		defer func() { <-o.making }()
-	case <-ctx.Done():
-		return ctx.Err()
+	free, err := o.making.take(ctx, q.name)
+	if err != nil {
+		return err
 	}
+	defer free()
 	if o.seen(q.name) {
 		return nil
 	}

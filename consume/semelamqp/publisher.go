@@ -10,14 +10,14 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// maxCopies is how many copies are on their way at once. Each has its own
+// maxCopies is how many copies are on their way to a queue at once. Each has its own
 // channel, so that a returned copy can be told from the others.
 const maxCopies = 16
 
 // publisher sends copies, and waits until the broker keeps them.
 type publisher struct {
 	dialer dialer
-	slots  chan struct{} // one for each copy on its way
+	slots  places        // one for each copy on its way
 	making chan struct{} // holds a token while an outlet is made
 
 	mu     sync.Mutex
@@ -26,7 +26,7 @@ type publisher struct {
 }
 
 func newPublisher(url string, config amqp.Config) *publisher {
-	return &publisher{dialer: dialer{url: url, config: config}, slots: make(chan struct{}, maxCopies), making: make(chan struct{}, 1)}
+	return &publisher{dialer: dialer{url: url, config: config}, slots: places{limit: maxCopies}, making: make(chan struct{}, 1)}
 }
 
 func (p *publisher) close() {
@@ -112,12 +112,11 @@ func (p *publisher) send(ctx context.Context, q queue, m amqp.Publishing) *sent 
 }
 
 func (p *publisher) deliver(ctx context.Context, q queue, m amqp.Publishing) error {
-	select {
-	case p.slots <- struct{}{}:
-		defer func() { <-p.slots }()
-	case <-ctx.Done():
-		return ctx.Err()
+	free, err := p.slots.take(ctx, q.exchange+"/"+q.name)
+	if err != nil {
+		return err
 	}
+	defer free()
 	o, err := p.open(ctx)
 	if err != nil {
 		return err

@@ -2,11 +2,14 @@ package semelamqp
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/semel-go/semel/consume/driver"
 )
 
@@ -30,7 +33,8 @@ type Source struct {
 	making chan struct{} // holds a token while a link is made
 	link   atomic.Pointer[link]
 
-	most atomic.Int64 // the largest number of messages that a Next had to allow for
+	most   atomic.Int64 // the largest number of messages that a Next had to allow for
+	single atomic.Int64 // how many more messages are taken one at a time, after one that the client cannot read
 }
 
 // New makes a Source of a queue. The url is like
@@ -75,6 +79,7 @@ func (s *Source) Info(ctx context.Context) (driver.Info, error) {
 		return driver.Info{}, err
 	}
 	l.stopped.Store(false)
+	s.single.Store(0)
 	return driver.Info{Horizon: s.opt.Horizon, DeliveryLimit: s.opt.DeliveryLimit}, nil
 }
 
@@ -161,7 +166,20 @@ func (s *Source) Next(ctx context.Context, limit int) ([]driver.Delivery, error)
 	case s.isClosed():
 		return nil, errClosed
 	}
+	if isUnreadable(l.err) {
+		s.single.Store(max(1, s.most.Load(), int64(s.opt.Prefetch)))
+		return nil, fmt.Errorf("semelamqp: queue %q: the client cannot read a message, perhaps because its headers are nested more than 32 deep; "+
+			"messages are taken one at a time now, so that those before it are handled; if this error comes again and no message is handled, it is the first one: "+
+			"remove it with: rabbitmqadmin get queue=%s ackmode=ack_requeue_false count=1: %w", s.queues.name, s.queues.name, l.err)
+	}
 	return nil, l.err
+}
+
+// isUnreadable reports whether the client has closed a connection because of the content of
+// a frame. It tells the cause in a text only.
+func isUnreadable(err error) bool {
+	e, ok := errors.AsType[*amqp.Error](err)
+	return ok && e.Code == amqp.FrameError && strings.Contains(e.Reason, amqp.ErrSyntax.Reason)
 }
 
 func (s *Source) isClosed() bool {
@@ -182,7 +200,15 @@ const waitingShare = 16
 //
 // With an OrderKey the first prefetch has room for the messages that wait, too, and
 // stays: a new consumer with a larger one would get them in another order.
+//
+// After a message that the client cannot read, the prefetch is 1 for as many messages as the
+// broker may have sent with it: the client closes the connection when that message comes,
+// before those that came with it can be acked. With an OrderKey it stays 1 until the next
+// Info.
 func (s *Source) prefetch(l *link, limit int) int {
+	if s.single.Load() > 0 {
+		return 1
+	}
 	if s.opt.Prefetch > 0 {
 		return s.opt.Prefetch
 	}
@@ -205,6 +231,9 @@ func (s *Source) prefetch(l *link, limit int) int {
 func (s *Source) deliveries(l *link, limit int) (ds []driver.Delivery) {
 	for _, raw := range l.get(limit) {
 		l.out.Add(1)
+		if s.opt.OrderKey == nil && s.single.Load() > 0 {
+			s.single.Add(-1)
+		}
 		d := &delivery{s: s, l: l, raw: raw, own: message(&raw, s.queues.name)}
 		if s.opt.OrderKey != nil {
 			d.own.OrderKey = s.opt.OrderKey(d.own)

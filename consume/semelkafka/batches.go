@@ -35,9 +35,13 @@ func (s *Source) ServeBatches(ctx context.Context, l Ledger, o *consume.Options)
 	if o != nil {
 		b.opt = *o
 	}
-	if b.opt.Drain <= 0 {
-		b.opt.Drain = 30 * time.Second
+	if r := b.opt.Retention; r != 0 && r < time.Second {
+		return fmt.Errorf("semelkafka: Retention: is %v; it must be at least 1s, or zero for the ledger's", r)
 	}
+	if b.opt.Drain < 0 {
+		return fmt.Errorf("semelkafka: Drain: is %v; it must not be negative", b.opt.Drain)
+	}
+	b.opt.Drain = cmp.Or(b.opt.Drain, 30*time.Second)
 	if b.opt.Backoff == nil {
 		b.opt.Backoff = consume.Backoff
 	}

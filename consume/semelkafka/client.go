@@ -1,6 +1,7 @@
 package semelkafka
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -70,6 +71,19 @@ func (s *Source) options() []kgo.Opt {
 		kgo.WithHooks(&dialWatch{s}),
 	}
 	return slices.Concat(first, s.opt.Client, last)
+}
+
+// checkClient refuses options of the user with which a Source does not work.
+func (s *Source) checkClient() error {
+	cl, err := s.plainClient()
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	if blocks, ok := cl.OptValue(kgo.BlockRebalanceOnPoll).(bool); ok && blocks {
+		return errors.New("has kgo.BlockRebalanceOnPoll, with which no partition could be assigned after the first poll; leave it out: the Source itself waits for its handlers in a rebalance")
+	}
+	return nil
 }
 
 // defaultMessageBytes is the limit of a topic without a setting of its own.

@@ -18,6 +18,10 @@
 // next member gets the partition. If a handler runs longer, the next member
 // finds its key in progress, and waits for its end or for its lease.
 //
+// Before a member reads a partition, it asks the brokers and the ledger, if there is one,
+// where to begin. A partition that gives no answer for 3 s, because it has no leader, stays
+// paused until there is an answer, and the member reads its other partitions.
+//
 // # Many messages in one transaction
 //
 // [Source.ServeBatches] gives whole polls to a [Ledger], which is a database:

@@ -8,15 +8,13 @@ import (
 
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/driver"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // Ledger is a database that handles many messages in one transaction, for
 // [Source.ServeBatches]: their effects and the record that they are done commit
-// together. Package kafkapg has ledgers for PostgreSQL. Own may be called
-// beside the other methods, which are called one at a time. A Ledger may be a
+// together. Package kafkapg has ledgers for PostgreSQL. Own is called for one
+// partition at a time, perhaps beside the other methods, which are called one at a time. A Ledger may be a
 // [Preparer], too.
 type Ledger interface {
 	// Own is called for each partition that the group assigns to this member,
@@ -74,42 +72,139 @@ func (s *Source) place(at place) Place {
 	return p
 }
 
-// adjust asks the ledger where to read from. The client calls it before it
-// fetches partitions, and ends ctx if they are taken away again.
+// beginning is the search for the position from which a partition is read.
+type beginning struct {
+	done chan struct{} // closed when from and err are set
+	from kgo.Offset
+	err  error
+	late bool // adjust has not waited for it; Source.mu guards it
+}
+
+// startWait is how long the positions of new partitions may take to be found before the
+// client reads those that are known.
+const startWait = 3 * time.Second
+
+// adjust finds where to read partitions from. The client calls it before it fetches them,
+// reads none of them before it returns, and ends ctx if they are taken away again. A
+// partition without a leader gives no answer. After startWait such a partition stays
+// paused, and begins when its position is known.
 func (s *Source) adjust(ctx context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
-	s.mu.Lock()
-	l := s.ledger
-	s.mu.Unlock()
-	if l == nil {
-		return s.beginAll(ctx, offsets)
-	}
-	for topic, of := range offsets {
-		for n, at := range of {
-			from, err := s.own(ctx, l, place{topic, n}, at)
-			if err != nil {
-				return nil, err
-			}
-			of[n] = from
+	wait := time.NewTimer(startWait)
+	defer wait.Stop()
+	for at, b := range s.beginAll(offsets) {
+		select {
+		case <-b.done:
+		case <-wait.C:
+			wait.Reset(0) // the time is over for the others, too
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
+		from, err := s.begun(at, b, offsets[at.topic][at.partition])
+		if err != nil {
+			return nil, err
+		}
+		offsets[at.topic][at.partition] = from
 	}
 	return offsets, nil
 }
 
-// beginAll finds where to read partitions from without a ledger.
-func (s *Source) beginAll(ctx context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+// beginAll begins the search for partitions, each in a goroutine of its own.
+func (s *Source) beginAll(offsets map[string]map[int32]kgo.Offset) map[place]*beginning {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[place]*beginning{}
 	for topic, of := range offsets {
-		for n, start := range of {
-			at := place{topic, n}
-			err := s.repeat(ctx, at, func() (err error) {
-				of[n], err = s.begin(ctx, at, start)
-				return err
-			})
-			if err != nil {
-				return nil, err
+		for n, committed := range of {
+			p := s.parts[place{topic, n}]
+			if p == nil {
+				continue // it was taken away: the client's records of it are dropped
 			}
+			if p.beginning == nil { // otherwise the client has asked before
+				p.beginning = &beginning{done: make(chan struct{})}
+				go s.search(p, p.beginning, s.ledger, committed)
+			}
+			all[p.place] = p.beginning
 		}
 	}
-	return offsets, nil
+	return all
+}
+
+// begun returns where the client begins to read a partition. If that is not known, it
+// pauses the partition.
+func (s *Source) begun(at place, b *beginning, committed kgo.Offset) (kgo.Offset, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-b.done:
+		if p := s.parts[at]; p != nil && p.beginning == b {
+			p.beginning = nil
+		}
+		return b.from, b.err
+	default:
+	}
+	b.late = true
+	s.trouble = fmt.Errorf("semelkafka: topic %q, partition %d: no answer yet about where to begin, perhaps because it has no leader; "+
+		"the partition is read when the answer has come, and the others are read now", at.topic, at.partition)
+	s.client.PauseFetchPartitions(map[string][]int32{at.topic: {at.partition}})
+	return kgo.NewOffset().At(max(0, committed.EpochOffset().Offset)), nil // of a number the client asks no broker
+}
+
+// search finds where to read a partition from, until it is taken away.
+func (s *Source) search(p *partition, b *beginning, l Ledger, committed kgo.Offset) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-p.revoked:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	var from kgo.Offset
+	var err error
+	if l != nil {
+		from, err = s.own(ctx, l, p.place, committed)
+	} else {
+		err = s.repeat(ctx, p.place, func() (err error) {
+			from, err = s.begin(ctx, p.place, committed)
+			return err
+		})
+	}
+	s.mu.Lock()
+	b.from, b.err = from, err
+	close(b.done)
+	late := b.late
+	s.mu.Unlock()
+	if late && err == nil {
+		s.beginLate(ctx, p, from)
+	}
+}
+
+// beginLate has the client read a paused partition from a position.
+func (s *Source) beginLate(ctx context.Context, p *partition, from kgo.Offset) {
+	s.mu.Lock()
+	cl := s.client
+	s.mu.Unlock()
+	for { // SetOffsets has no effect before the client has taken what adjust has returned
+		if _, ok := cl.CommittedOffsets()[p.topic][p.partition]; ok {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(firstOwn):
+		}
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	cl.SetOffsets(map[string]map[int32]kgo.EpochOffset{p.topic: {p.partition: from.EpochOffset()}})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.parts[p.place] == p {
+		p.beginning = nil
+		cl.ResumeFetchPartitions(map[string][]int32{p.topic: {p.partition}})
+	}
 }
 
 // The first and the longest pause before a ledger is asked again.
@@ -150,7 +245,9 @@ func (s *Source) ownOnce(ctx context.Context, l Ledger, at place, from kgo.Offse
 			return from, err
 		}
 	}
+	s.owning.Lock() // one Own at a time
 	next, last, err := l.Own(ctx, of, start)
+	s.owning.Unlock()
 	if err != nil {
 		return from, err
 	}
@@ -175,33 +272,6 @@ func (s *Source) ownOnce(ctx context.Context, l Ledger, at place, from kgo.Offse
 		from = kgo.NewOffset().At(check.start)
 	}
 	return s.verified(ctx, at, from, check)
-}
-
-// The positions that listOffset can be asked for.
-const (
-	firstOffset = -2
-	endOffset   = -1
-)
-
-// listOffset asks for the first offset of a partition or for its end.
-func listOffset(ctx context.Context, cl *kgo.Client, at place, which int64) (int64, error) {
-	req := kmsg.NewPtrListOffsetsRequest()
-	req.ReplicaID, req.IsolationLevel = -1, 1
-	topic, partition := kmsg.NewListOffsetsRequestTopic(), kmsg.NewListOffsetsRequestTopicPartition()
-	partition.Partition, partition.Timestamp = at.partition, which
-	topic.Topic, topic.Partitions = at.topic, []kmsg.ListOffsetsRequestTopicPartition{partition}
-	req.Topics = []kmsg.ListOffsetsRequestTopic{topic}
-	resp, err := req.RequestWith(ctx, cl)
-	if err != nil {
-		return 0, err
-	}
-	for i := range resp.Topics {
-		for j := range resp.Topics[i].Partitions {
-			p := &resp.Topics[i].Partitions[j]
-			return p.Offset, kerr.ErrorForCode(p.ErrorCode)
-		}
-	}
-	return 0, errors.New("the brokers do not say where its log begins")
 }
 
 // misplaced returns an error if records from offset on cannot follow the

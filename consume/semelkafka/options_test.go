@@ -36,6 +36,7 @@ func TestNew_InvalidOptions_AreRefused(t *testing.T) {
 		"the client's":       {group: "g", topics: []string{"t"}, o: Options{Client: []kgo.Opt{kgo.SeedBrokers()}}, want: "Client"},
 		"marks":              {group: "g", topics: []string{"t"}, o: Options{Client: []kgo.Opt{kgo.AutoCommitMarks()}}, want: "Client"},
 		"a transaction":      {group: "g", topics: []string{"t"}, o: Options{Client: []kgo.Opt{kgo.TransactionalID("x")}}, want: "Client"},
+		"polls that block":   {group: "g", topics: []string{"t"}, o: Options{Client: []kgo.Opt{kgo.BlockRebalanceOnPoll()}}, want: "kgo.BlockRebalanceOnPoll"},
 		"all that is wrong":  {o: Options{PollWait: 1}, want: "PollWait"},
 	} {
 		_, err := New(c.group, c.topics, &c.o)
@@ -128,5 +129,19 @@ func TestServeBatches_RetentionAboveTheLedgers_IsRefused(t *testing.T) {
 	err = s.ServeBatches(t.Context(), &forgetful{}, &consume.Options{Retention: 2 * time.Hour, AllowShortRetention: true})
 	if err == nil || !strings.Contains(err.Error(), "Retention: is 2h0m0s, but the ledger keeps outcomes for 1h0m0s") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// As in consume.New: with a negative Retention no message would be too old, and with a
+// negative Drain no batch would have time to end.
+func TestServeBatches_NegativeDurations_AreRefused(t *testing.T) {
+	s, err := New("g", []string{"t"}, &Options{Client: []kgo.Opt{kgo.SeedBrokers("127.0.0.1:1")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for field, o := range map[string]*consume.Options{"Retention": {Retention: -time.Hour, AllowShortRetention: true}, "Drain": {Drain: -1}} {
+		if err := s.ServeBatches(t.Context(), &forgetful{}, o); err == nil || !strings.Contains(err.Error(), field+": is -") {
+			t.Errorf("%s: got %v", field, err)
+		}
 	}
 }

@@ -22,6 +22,7 @@ type partition struct {
 	bytes       int        // of the queue
 	polled      int64      // the next offset that the client may give; -1: any
 	from        int64      // all messages below it are done: the offset that the ledger said to read from, or a later one
+	beginning   *beginning // nil: it is known where the client reads, or the client has not asked
 	check       *lastCheck // nil: none, or done
 	ledgerPlace Place      // the partition's name in the ledger
 	batched     bool       // there is a ledger

@@ -58,6 +58,7 @@ func (s *Source) revoked(ctx context.Context, _ *kgo.Client, went map[string][]i
 		}
 	})
 	s.awaitEnd(ctx, left)
+	s.awaitBeginnings(ctx, left)
 	s.commit(ctx, left)
 	s.forget(left)
 }
@@ -94,6 +95,26 @@ func (s *Source) awaitEnd(ctx context.Context, left []*partition) {
 		case <-ended:
 		case <-limit.C:
 			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// awaitBeginnings waits until no search for the position of a partition calls the ledger any
+// more, at most for HandOver: a later Own would take the partition from its next owner.
+func (s *Source) awaitBeginnings(ctx context.Context, left []*partition) {
+	ctx, cancel := context.WithTimeout(ctx, s.opt.HandOver)
+	defer cancel()
+	for _, p := range left {
+		s.mu.Lock()
+		b := p.beginning
+		s.mu.Unlock()
+		if b == nil {
+			continue
+		}
+		select {
+		case <-b.done:
 		case <-ctx.Done():
 			return
 		}

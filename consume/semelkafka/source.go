@@ -21,6 +21,7 @@ type Source struct {
 	opt    Options
 
 	polling sync.Mutex // held during a poll, until its records are in the queues
+	owning  sync.Mutex // held during a call of the ledger's Own
 	commits sync.Mutex // held during a commit, from reading the watermarks on
 
 	mu         sync.Mutex
@@ -66,6 +67,8 @@ func New(group string, topics []string, o *Options) (*Source, error) {
 		}
 	}
 	if err := kgo.ValidateOpts(s.options()...); err != nil {
+		errs = append(errs, fmt.Errorf("options: Client: %w", err))
+	} else if err := s.checkClient(); err != nil {
 		errs = append(errs, fmt.Errorf("options: Client: %w", err))
 	}
 	if err := errors.Join(append(errs, s.opt.check())...); err != nil {

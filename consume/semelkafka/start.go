@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // begin returns where to read a partition from. A position that depends on the
@@ -126,6 +127,33 @@ func (s *Source) afterLost(ctx context.Context, cl *kgo.Client, at place, old *p
 		}
 	})
 	return s.toEnd(ctx, at)
+}
+
+// The positions that listOffset can be asked for.
+const (
+	firstOffset = -2
+	endOffset   = -1
+)
+
+// listOffset asks for the first offset of a partition or for its end.
+func listOffset(ctx context.Context, cl *kgo.Client, at place, which int64) (int64, error) {
+	req := kmsg.NewPtrListOffsetsRequest()
+	req.ReplicaID, req.IsolationLevel = -1, 1
+	topic, partition := kmsg.NewListOffsetsRequestTopic(), kmsg.NewListOffsetsRequestTopicPartition()
+	partition.Partition, partition.Timestamp = at.partition, which
+	topic.Topic, topic.Partitions = at.topic, []kmsg.ListOffsetsRequestTopicPartition{partition}
+	req.Topics = []kmsg.ListOffsetsRequestTopic{topic}
+	resp, err := req.RequestWith(ctx, cl)
+	if err != nil {
+		return 0, err
+	}
+	for i := range resp.Topics {
+		for j := range resp.Topics[i].Partitions {
+			p := &resp.Topics[i].Partitions[j]
+			return p.Offset, kerr.ErrorForCode(p.ErrorCode)
+		}
+	}
+	return 0, errors.New("the brokers do not say where its log begins")
 }
 
 // repeat calls f until it succeeds or ctx ends.

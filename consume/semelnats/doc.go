@@ -20,6 +20,12 @@
 // the subject. If a member dies, its messages come again after AckWait, and
 // later messages overtake them; only a MaxAckPending of 1 keeps order then.
 //
-// A message without a body must have no header named Status: the client takes
-// it for a message of the server and drops it.
+// A message without a body must have no header named Status. The client takes it for a
+// notice of the server, so that no Source sees it and nobody acks it: the server delivers
+// it again after each AckWait. At each delivery the client drops the rest of the pull, whose
+// messages come again after AckWait, too. If the notice would end the consumer (Status 409),
+// Serve goes on, and the error of its consume.EventReceiveFailed names the stream. Delete
+// such a message with: nats stream rmm STREAM SEQUENCE. When all other messages are done,
+// its sequence number is one more than the acknowledgment floor that this command prints:
+// nats consumer info STREAM CONSUMER.
 package semelnats

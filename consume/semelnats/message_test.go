@@ -1,7 +1,6 @@
 package semelnats
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -114,15 +113,15 @@ func TestAckWait_Backoffs_TakesTheShortest(t *testing.T) {
 	}
 }
 
-func TestClosed_ConsumerDeleted_IsErrClosed(t *testing.T) {
+func TestIsDeleted_EachError_OnlyDeletionsCount(t *testing.T) {
 	for _, err := range []error{jetstream.ErrConsumerDeleted, jetstream.ErrConsumerNotFound, jetstream.ErrStreamNotFound} {
-		if got := closed(err); !errors.Is(got, driver.ErrClosed) || !errors.Is(got, err) {
-			t.Errorf("%v: %v", err, got)
+		if !isDeleted(err) {
+			t.Errorf("%v: does not count", err)
 		}
 	}
 	for _, err := range []error{nil, nats.ErrTimeout, nats.ErrNoResponders} {
-		if got := closed(err); errors.Is(got, driver.ErrClosed) || !errors.Is(got, err) {
-			t.Errorf("%v: %v", err, got)
+		if isDeleted(err) {
+			t.Errorf("%v: counts", err)
 		}
 	}
 }

@@ -154,11 +154,21 @@ func (s *Source) Next(ctx context.Context, limit int) ([]driver.Delivery, error)
 	if err == nil || ctx.Err() != nil {
 		return ds, err
 	}
-	// The consumer was deleted, or the server restarts. Ask the server which.
-	if _, infoErr := s.consumer.Info(ctx); errors.Is(closed(infoErr), driver.ErrClosed) {
-		err = infoErr
+	return ds, s.explain(ctx, err)
+}
+
+// explain marks the error of a pull as ErrClosed if the server says that the consumer is
+// gone. The error alone does not show that: it can come from a message whose headers look
+// like the server's notice.
+func (s *Source) explain(ctx context.Context, err error) error {
+	switch _, infoErr := s.consumer.Info(ctx); {
+	case isDeleted(infoErr):
+		return fmt.Errorf("%w: consumer %q of stream %q: %w", driver.ErrClosed, s.durable, s.stream, infoErr)
+	case infoErr == nil && isDeleted(err):
+		return fmt.Errorf("semelnats: stream %q has a message without a body whose headers look like a notice of the server (Status: 409); "+
+			"no client can read it, so delete it with: nats stream rmm %s SEQUENCE: %w", s.stream, s.stream, err)
 	}
-	return ds, closed(err)
+	return err
 }
 
 // collect waits for the end of a pull. It returns an error only if no message
@@ -183,13 +193,9 @@ func (s *Source) collect(batch jetstream.MessageBatch, err error) (ds []driver.D
 	return ds, nil
 }
 
-// closed marks the errors after which no message will come any more as
-// ErrClosed.
-func closed(err error) error {
-	if errors.Is(err, jetstream.ErrConsumerDeleted) || errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
-		return fmt.Errorf("%w: %w", driver.ErrClosed, err)
-	}
-	return err
+// isDeleted reports whether an error says that the consumer or its stream is gone.
+func isDeleted(err error) bool {
+	return errors.Is(err, jetstream.ErrConsumerDeleted) || errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound)
 }
 
 // Stop implements driver.Source. It has nothing to do: Next waits for the end

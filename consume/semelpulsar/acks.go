@@ -9,12 +9,19 @@ import (
 	"github.com/apache/pulsar-client-go/pulsar"
 )
 
-// acks sends acks in batches: those that come while a request runs share the next one.
+// acks sends acks in batches: while a request of a partition runs, the partition's new acks
+// wait, and share the next request. Each partition has its own requests, because the client
+// does not return while it has no connection to the partition's broker.
 type acks struct {
 	send func(ids []pulsar.MessageID) error // returns after the broker has answered
 	over <-chan struct{}                    // closed when no answer will come
 
-	mu      sync.Mutex
+	mu         sync.Mutex
+	partitions map[int32]*partitionAcks
+}
+
+// partitionAcks are the acks of one partition.
+type partitionAcks struct {
 	waiting []*ackCall
 	sending bool
 }
@@ -33,10 +40,15 @@ const maxAcks = 1000
 func (a *acks) add(ctx context.Context, id pulsar.MessageID) error {
 	c := &ackCall{id: id, done: make(chan struct{})}
 	a.mu.Lock()
-	a.waiting = append(a.waiting, c)
-	if !a.sending {
-		a.sending = true
-		go a.sendAll()
+	p := a.partitions[id.PartitionIdx()]
+	if p == nil {
+		p = &partitionAcks{}
+		a.partitions[id.PartitionIdx()] = p
+	}
+	p.waiting = append(p.waiting, c)
+	if !p.sending {
+		p.sending = true
+		go a.sendAll(p)
 	}
 	a.mu.Unlock()
 	select {
@@ -45,32 +57,32 @@ func (a *acks) add(ctx context.Context, id pulsar.MessageID) error {
 	case <-a.over:
 		return errAbandoned
 	case <-ctx.Done():
-		a.forget(c)
+		a.forget(p, c)
 		return ctx.Err()
 	}
 }
 
 // forget removes a call that nobody waits for.
-func (a *acks) forget(c *ackCall) {
+func (a *acks) forget(p *partitionAcks, c *ackCall) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if i := slices.Index(a.waiting, c); i >= 0 {
-		a.waiting = slices.Delete(a.waiting, i, i+1)
+	if i := slices.Index(p.waiting, c); i >= 0 {
+		p.waiting = slices.Delete(p.waiting, i, i+1)
 	}
 }
 
-// sendAll sends requests until no ack waits.
-func (a *acks) sendAll() {
+// sendAll sends requests until no ack of a partition waits.
+func (a *acks) sendAll(p *partitionAcks) {
 	for {
 		a.mu.Lock()
-		n := min(len(a.waiting), maxAcks)
+		n := min(len(p.waiting), maxAcks)
 		if n == 0 {
-			a.sending = false
+			p.sending = false
 			a.mu.Unlock()
 			return
 		}
-		calls := slices.Clone(a.waiting[:n])
-		a.waiting = slices.Delete(a.waiting, 0, n)
+		calls := slices.Clone(p.waiting[:n])
+		p.waiting = slices.Delete(p.waiting, 0, n)
 		a.mu.Unlock()
 		ids := make([]pulsar.MessageID, n)
 		for i, c := range calls {

@@ -65,11 +65,14 @@ func (d *delivery) Extend(context.Context) error { return nil }
 
 // Forward implements driver.Delivery. It returns nil after the topic has stored the copy.
 func (d *delivery) Forward(ctx context.Context, to driver.Action, headers []store.Header) error {
-	topic, producer := d.l.s.opt.DeadLetters, d.l.deadLetters
-	if to == driver.Quarantine {
-		topic, producer = d.l.s.opt.Quarantine, d.l.quarantine
+	if d.l.isAbandoned() {
+		return d.l.explain(errAbandoned)
 	}
-	if _, err := producer.Send(ctx, letter(d.raw, headers)); err != nil {
+	topic := d.l.s.opt.DeadLetters
+	if to == driver.Quarantine {
+		topic = d.l.s.opt.Quarantine
+	}
+	if err := d.l.copies.send(ctx, topic, letter(d.raw, headers)); err != nil {
 		return fmt.Errorf("semelpulsar: copy of message %s, %d bytes, to topic %q: %w", d.own.Origin.ID, len(d.own.Body), topic, err)
 	}
 	return nil

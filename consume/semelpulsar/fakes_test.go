@@ -29,6 +29,13 @@ func (c *fakeClient) Subscribe(o pulsar.ConsumerOptions) (pulsar.Consumer, error
 	if err := c.refuse[o.Topic]; err != nil {
 		return nil, err
 	}
+	if o.Type == pulsar.Exclusive {
+		for _, earlier := range c.consumers {
+			if earlier.opt.Topic == o.Topic && !earlier.isClosed() {
+				return nil, errors.New("server error: ConsumerBusy")
+			}
+		}
+	}
 	f := &fakeConsumer{opt: o, closed: make(chan struct{})}
 	c.consumers = append(c.consumers, f)
 	return f, nil
@@ -83,6 +90,7 @@ type fakeConsumer struct {
 	probed   int
 	lastIDs  []pulsar.TopicMessageID // the answer to a probe
 	probeErr error
+	onProbe  func() // nil: nothing
 }
 
 // send delivers messages, as the client does when it receives them.
@@ -126,10 +134,19 @@ func (c *fakeConsumer) NackID(id pulsar.MessageID) {
 }
 
 func (c *fakeConsumer) GetLastMessageIDs() ([]pulsar.TopicMessageID, error) {
+	if c.onProbe != nil {
+		c.onProbe()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.probed++
 	return c.lastIDs, c.probeErr
+}
+
+func (c *fakeConsumer) probes() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.probed
 }
 
 func (c *fakeConsumer) Close() { c.closeOnce.Do(func() { close(c.closed) }) }

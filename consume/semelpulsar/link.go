@@ -14,16 +14,18 @@ import (
 
 // link is a consumer of the subscription, with the producers of the copies.
 type link struct {
-	s                       *Source
-	consumer                pulsar.Consumer
-	deadLetters, quarantine pulsar.Producer
-	messages                chan pulsar.ConsumerMessage
-	arrivals                arrivals
-	unsettled               unsettled
-	acks                    acks
+	s         *Source
+	consumer  pulsar.Consumer
+	copies    producers
+	messages  chan pulsar.ConsumerMessage
+	arrivals  arrivals
+	unsettled unsettled
+	acks      acks
 
-	heard time.Time // when a message or an answer last came; of the goroutine in Next
-	probe *probe    // likewise; nil: none runs
+	// These belong to the goroutine in Next.
+	asked time.Time           // when the last probe ended; without one, when the link was made
+	probe *probe              // nil: none runs
+	heard map[int32]time.Time // when a message last came, by the partition
 
 	abandoned   chan struct{}
 	abandonOnce sync.Once
@@ -33,7 +35,7 @@ type link struct {
 
 func newLink(s *Source) *link {
 	l := &link{
-		s: s, messages: make(chan pulsar.ConsumerMessage, s.opt.ReceiverQueue), heard: time.Now(),
+		s: s, messages: make(chan pulsar.ConsumerMessage, s.opt.ReceiverQueue), asked: time.Now(), heard: map[int32]time.Time{},
 		abandoned: make(chan struct{}), closed: make(chan struct{}),
 	}
 	redeliver := func(id pulsar.MessageID) { l.consumer.NackID(id) }
@@ -42,7 +44,8 @@ func newLink(s *Source) *link {
 	if !s.inOrder() {
 		l.arrivals.refuse = l.unsettled.refuse
 	}
-	l.acks = acks{over: l.abandoned, send: func(ids []pulsar.MessageID) error { return l.consumer.AckIDList(ids) }}
+	l.copies = producers{create: s.openCopies}
+	l.acks = acks{over: l.abandoned, partitions: map[int32]*partitionAcks{}, send: func(ids []pulsar.MessageID) error { return l.consumer.AckIDList(ids) }}
 	return l
 }
 
@@ -55,7 +58,7 @@ func (l *link) next(ctx context.Context, limit int, wait time.Duration) (ds []dr
 		if err != nil || raw == nil {
 			return ds, err
 		}
-		l.heard, l.probe = time.Now(), nil
+		l.heard[raw.ID().PartitionIdx()] = time.Now()
 		d := &delivery{l: l, raw: raw, own: l.s.message(raw), id: raw.ID(), place: placeOf(raw.ID()), index: indexOf(raw.ID())}
 		if l.s.opt.Type == pulsar.Failover {
 			d.revoked = make(chan struct{})
@@ -87,17 +90,22 @@ func (l *link) receive(ctx context.Context, wait bool) (pulsar.Message, error) {
 	return nil, fmt.Errorf("%w: the consumer of topic %q was closed, with its client: %w", driver.ErrClosed, l.s.topic, err)
 }
 
-// How long no message comes before the link asks the broker whether it is there, and how
-// long an answer may take.
+// probeEvery is the pause between two probes. If no answer comes for probeTimeout, Next
+// reports that. An error counts if a second question, probeAgain later, has one, too: if a
+// connection was lost a moment ago, the client has begun to connect again by then, and the
+// second question waits for that.
 const (
 	probeEvery   = 10 * time.Second
 	probeTimeout = 15 * time.Second
+	probeAgain   = time.Second
 )
 
-// probe is a question to the broker.
+// probe is a question to the broker. Messages of other partitions are no answer, because
+// the client gives up each partition by itself.
 type probe struct {
 	began time.Time
 	done  chan probed
+	late  bool // it was reported that no answer comes
 }
 
 // probed is the end of a probe.
@@ -106,36 +114,52 @@ type probed struct {
 	err        error
 }
 
-// health reports an error if the broker does not answer. If the link is broken, the client
-// does not connect again by itself. If the link is only idle, health asks for what is not
-// acked.
-func (l *link) health(now time.Time) (broken bool, _ error) {
-	if l.probe == nil {
-		if now.Sub(l.heard) >= probeEvery {
-			p := &probe{began: now, done: make(chan probed, 1)}
-			l.probe = p
-			go func() { // it ends when the client has connected again, or is closed
-				ids, err := l.consumer.GetLastMessageIDs()
-				p.done <- probed{len(ids), err}
-			}()
+// ask asks for the last message of each partition. It ends when the client has connected
+// again, or is closed.
+func (l *link) ask(p *probe) {
+	ids, err := l.consumer.GetLastMessageIDs()
+	if err != nil {
+		select {
+		case <-time.After(probeAgain):
+			ids, err = l.consumer.GetLastMessageIDs()
+		case <-l.closed:
 		}
-		return false, nil
+	}
+	p.done <- probed{len(ids), err}
+}
+
+// health says how the connection is. If the link is broken, the client does not connect
+// again by itself. If the broker does not answer, health returns an error; isNew says that
+// it is the first one of its probe. If a partition is only idle, health asks the broker to
+// send its messages without an ack again.
+func (l *link) health(now time.Time) (broken, isNew bool, _ error) {
+	if l.probe == nil {
+		if now.Sub(l.asked) >= probeEvery {
+			l.probe = &probe{began: now, done: make(chan probed, 1)}
+			go l.ask(l.probe)
+		}
+		return false, false, nil
 	}
 	select {
 	case p := <-l.probe.done:
-		l.heard, l.probe = now, nil
+		l.asked, l.probe = now, nil
 		if p.err == nil && l.s.opt.Type == pulsar.Failover {
-			for i := range p.partitions {
-				l.resend(int32(i)) //nolint:gosec // far fewer partitions
+			for i := range int32(p.partitions) { //nolint:gosec // far fewer partitions
+				if now.Sub(l.heard[i]) >= probeEvery {
+					l.resend(i)
+				}
 			}
 		}
-		return p.err != nil, nil
+		return p.err != nil, false, nil
 	default:
 	}
-	if waited := now.Sub(l.probe.began); waited > probeTimeout {
-		return false, fmt.Errorf("semelpulsar: topic %q: the broker has not answered for %v; the client connects again when it is back", l.s.topic, waited.Round(time.Second))
+	waited := now.Sub(l.probe.began)
+	if waited <= probeTimeout {
+		return false, false, nil
 	}
-	return false, nil
+	isNew, l.probe.late = !l.probe.late, true
+	return false, isNew, fmt.Errorf("semelpulsar: topic %q: the broker of a partition has not answered for %v; the client connects again when it is back",
+		l.s.topic, waited.Round(time.Second))
 }
 
 // resend asks the broker for what is not acked of a partition of a failover subscription.
@@ -176,11 +200,7 @@ func (l *link) close() {
 			if l.consumer != nil {
 				l.consumer.Close()
 			}
-			for _, p := range []pulsar.Producer{l.deadLetters, l.quarantine} {
-				if p != nil {
-					p.Close()
-				}
-			}
+			l.copies.close()
 		}()
 	})
 }
@@ -189,6 +209,20 @@ func (l *link) close() {
 func (l *link) abandon() {
 	l.abandonOnce.Do(func() { close(l.abandoned) })
 	l.close()
+}
+
+// makeWay waits for the end of an abandoned link of an exclusive subscription, because the
+// broker takes no second member. The other types need no wait.
+func (l *link) makeWay(ctx context.Context) error {
+	if l.s.opt.Type != pulsar.Exclusive {
+		return nil
+	}
+	select {
+	case <-l.closed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (l *link) isAbandoned() bool {

@@ -89,7 +89,7 @@ func TestAck_PartOfRequestFails_OnlyThatIsAnError(t *testing.T) {
 	eventually(t, "three acks waiting", func() bool {
 		l.acks.mu.Lock()
 		defer l.acks.mu.Unlock()
-		return len(l.acks.waiting) == 3
+		return len(l.acks.partitions[0].waiting) == 3
 	})
 	close(release)
 	for i, r := range results {
@@ -228,7 +228,7 @@ func TestFailover_IdleMember_AsksForMessagesWithoutAck(t *testing.T) {
 	c.mu.Lock()
 	c.lastIDs = make([]pulsar.TopicMessageID, 2)
 	c.mu.Unlock()
-	s.link.Load().heard = time.Now().Add(-2 * probeEvery)
+	s.link.Load().asked = time.Now().Add(-2 * probeEvery)
 	eventually(t, "asked for the two partitions", func() bool {
 		if ds, err := s.Next(t.Context(), 1); err != nil || len(ds) > 0 {
 			t.Fatalf("Next: %d messages, %v", len(ds), err)
@@ -246,7 +246,7 @@ func TestNext_ClientHasGivenUp_SubscribesAgain(t *testing.T) {
 	dead := client.last()
 	dead.probeErr = errors.New("connection closed")
 	// A Next waits for a second, and the next one sees the answer.
-	s.link.Load().heard = time.Now().Add(-2 * probeEvery)
+	s.link.Load().asked = time.Now().Add(-2 * probeEvery)
 	eventually(t, "subscribed again", func() bool {
 		if ds, err := s.Next(t.Context(), 1); err != nil || len(ds) > 0 {
 			t.Fatalf("Next: %d messages, %v", len(ds), err)
@@ -259,7 +259,7 @@ func TestNext_ClientHasGivenUp_SubscribesAgain(t *testing.T) {
 
 	client.refuse = map[string]error{"persistent://public/default/orders": errors.New("server error: TopicNotFound: no")}
 	client.last().probeErr = errors.New("connection closed")
-	s.link.Load().heard = time.Now().Add(-2 * probeEvery)
+	s.link.Load().asked = time.Now().Add(-2 * probeEvery)
 	var err error
 	eventually(t, "closed", func() bool {
 		_, err = s.Next(t.Context(), 1)
@@ -275,10 +275,12 @@ func TestHealth_NoAnswer_IsReported(t *testing.T) {
 	l := newLink(&Source{topic: "orders", opt: Options{ReceiverQueue: 1}})
 	now := time.Now()
 	l.probe = &probe{began: now, done: make(chan probed)}
-	if broken, err := l.health(now.Add(probeTimeout)); broken || err != nil {
-		t.Errorf("in time: broken %v, %v", broken, err)
+	if broken, isNew, err := l.health(now.Add(probeTimeout)); broken || isNew || err != nil {
+		t.Errorf("in time: broken %v, new %v, %v", broken, isNew, err)
 	}
-	if broken, err := l.health(now.Add(probeTimeout + time.Second)); broken || err == nil || !strings.Contains(err.Error(), "has not answered for 16s") {
-		t.Errorf("after the time: broken %v, %v", broken, err)
+	for _, first := range []bool{true, false} {
+		if broken, isNew, err := l.health(now.Add(probeTimeout + time.Second)); broken || isNew != first || err == nil || !strings.Contains(err.Error(), "has not answered for 16s") {
+			t.Errorf("after the time: broken %v, new %v, %v", broken, isNew, err)
+		}
 	}
 }

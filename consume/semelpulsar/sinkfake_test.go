@@ -8,6 +8,7 @@ import (
 
 	"github.com/apache/pulsar-client-go/pulsar"
 
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/outbox"
 	"github.com/semel-go/semel/store"
 )
@@ -74,6 +75,35 @@ func TestSink_ProducerClosed_NextMessageGetsAnother(t *testing.T) {
 		if err := sendOne(t.Context(), s, m); err != nil || len(client.producers) != 2 {
 			t.Errorf("%d producers, want 2: %v", len(client.producers), err)
 		}
+	}
+}
+
+// The producers of the copies, too.
+func TestForward_ProducerClosed_NextTryGetsAnother(t *testing.T) {
+	t.Parallel()
+	s, client := subscribed(t, Options{Type: pulsar.Shared})
+	client.last().send(entryMessage(1, 0))
+	d := take(t, s, 1)[0]
+	for _, p := range client.producers {
+		p.err = pulsar.ErrProducerClosed // those that are made later work
+	}
+	if err := d.Forward(t.Context(), driver.DeadLetter, nil); !errors.Is(err, pulsar.ErrProducerClosed) {
+		t.Errorf("the first try: %v", err)
+	}
+	if err := d.Forward(t.Context(), driver.DeadLetter, nil); err != nil || len(client.producers) != 3 {
+		t.Errorf("the second try: %d producers, want 3: %v", len(client.producers), err)
+	}
+}
+
+// A copy of a delivery that is over is not tried again: the message has come again.
+func TestForward_SubscribedAgain_IsErrGone(t *testing.T) {
+	t.Parallel()
+	s, client := subscribed(t, Options{Type: pulsar.Exclusive})
+	client.last().send(entryMessage(1, 0))
+	d := take(t, s, 1)[0]
+	s.link.Load().abandon()
+	if err := d.Forward(t.Context(), driver.DeadLetter, nil); !errors.Is(err, driver.ErrGone) {
+		t.Errorf("got %v, want ErrGone", err)
 	}
 }
 

@@ -53,6 +53,9 @@ func (s *Source) inOrder() bool {
 func (s *Source) Info(ctx context.Context) (driver.Info, error) {
 	if last := s.link.Swap(nil); last != nil {
 		last.abandon()
+		if err := last.makeWay(ctx); err != nil {
+			return driver.Info{}, fmt.Errorf("semelpulsar: topic %q: %w", s.topic, err)
+		}
 	}
 	l, err := s.open(ctx)
 	if err != nil {
@@ -75,26 +78,43 @@ func (s *Source) Next(ctx context.Context, limit int) ([]driver.Delivery, error)
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
+	if l.isAbandoned() { // an earlier reopen has failed
+		return nil, s.reopen(ctx, l)
+	}
+	broken, isNew, late := l.health(time.Now())
+	switch {
+	case broken:
+		return nil, s.reopen(ctx, l)
+	case isNew: // also while other partitions have messages
+		return nil, late
+	}
 	ds, err := l.next(ctx, limit, pollWait)
-	if len(ds) > 0 || err != nil || ctx.Err() != nil {
-		return ds, err
+	if len(ds) == 0 && err == nil && ctx.Err() == nil {
+		err = late
 	}
-	broken, err := l.health(time.Now())
-	if !broken {
-		return nil, err
+	return ds, err
+}
+
+// reopen subscribes again: the client does not connect a partition again after the broker
+// has said that it does not exist, and does not tell. Next waits for that, at most for the
+// client's OperationTimeout.
+func (s *Source) reopen(ctx context.Context, l *link) error {
+	if s.opt.Type == pulsar.Exclusive {
+		l.abandon()
 	}
-	// The client does not connect again after the broker has said that the topic does
-	// not exist, and does not tell.
+	if err := l.makeWay(ctx); err != nil {
+		return err
+	}
 	fresh, err := s.open(ctx)
 	switch {
 	case err != nil && isUnknownTopic(err):
-		return nil, fmt.Errorf("%w: %w", driver.ErrClosed, err)
+		return fmt.Errorf("%w: %w", driver.ErrClosed, err)
 	case err != nil:
-		return nil, fmt.Errorf("semelpulsar: %w", err)
+		return fmt.Errorf("semelpulsar: %w", err)
 	}
 	s.link.Store(fresh)
 	l.abandon()
-	return nil, nil
+	return nil
 }
 
 // Stop implements driver.Source. The subscription's consumer is closed after the last

@@ -35,11 +35,10 @@ func (s *Source) open(ctx context.Context) (*link, error) {
 }
 
 // connect opens the topics of the copies, and then subscribes.
-func (l *link) connect() (err error) {
+func (l *link) connect() error {
 	var errs []error
-	for topic, producer := range map[string]*pulsar.Producer{l.s.opt.DeadLetters: &l.deadLetters, l.s.opt.Quarantine: &l.quarantine} {
-		if *producer, err = l.s.openCopies(topic); err != nil {
-			*producer = nil // the client returns a typed nil
+	for _, topic := range []string{l.s.opt.DeadLetters, l.s.opt.Quarantine} {
+		if _, err := l.copies.open(context.Background(), topic); err != nil {
 			if !isAnswer(err) {
 				return explain(topic, err)
 			}

@@ -23,12 +23,18 @@ type delivery struct {
 	s      *Source
 	raw    types.Message
 	own    *consume.Message
+	limit  time.Time     // until when SQS can hide it
 	change chan struct{} // holds a value while a change of visibility runs
-	given  chan struct{} // closed when the message is given back
+	isBack bool          // it was given back; of the holder of change
 }
 
-func (s *Source) delivery(m types.Message) *delivery {
-	d := &delivery{s: s, raw: m, own: Decode(s.name, &m), change: make(chan struct{}, 1), given: make(chan struct{})}
+// limitMargin is how much earlier than the limit of SQS a visibility time-out ends, so that a
+// request that waits, or is slow, is not refused.
+const limitMargin = 30 * time.Second
+
+// delivery is the delivery of a message that was received at a time, or later.
+func (s *Source) delivery(m types.Message, received time.Time) *delivery {
+	d := &delivery{s: s, raw: m, own: Decode(s.name, &m), limit: received.Add(maxVisibility - limitMargin), change: make(chan struct{}, 1)}
 	switch {
 	case s.opt.OrderKey != nil:
 		d.own.OrderKey = s.opt.OrderKey(d.own)
@@ -54,35 +60,43 @@ func (d *delivery) Ack(ctx context.Context) error {
 }
 
 // Nak implements driver.Delivery. It waits for an Extend that runs, because a late
-// extension would hide the message that was given back.
+// extension would hide the message that was given back. SQS cannot hide a message for
+// longer than 12 hours after its receive, so that a longer delay ends then.
 func (d *delivery) Nak(ctx context.Context, delay time.Duration) error {
 	select {
 	case d.change <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	select {
-	case <-d.given:
-	default:
-		close(d.given)
+	d.isBack = true
+	err := d.setVisibility(ctx, min(delay, time.Until(d.limit)))
+	if err != nil { // the Consumer keeps the message, and extends it again
+		go func() {
+			d.change <- struct{}{}
+			d.isBack = false
+			<-d.change
+		}()
 	}
-	return d.setVisibility(ctx, min(delay, maxVisibility))
+	return err
 }
 
-// Extend implements driver.Delivery. It does nothing after Nak.
+// Extend implements driver.Delivery. It does nothing after a Nak that succeeded.
 func (d *delivery) Extend(ctx context.Context) error {
 	select {
 	case d.change <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	select {
-	case <-d.given:
+	left := time.Until(d.limit)
+	if d.isBack || left <= 0 {
+		isBack := d.isBack
 		<-d.change
-		return nil
-	default:
+		if isBack {
+			return nil
+		}
+		return fmt.Errorf("semelsqs: message %s: was received 12 hours ago, which is as long as SQS hides a message; it will be received again while it is here", d.own.Origin.ID)
 	}
-	return d.setVisibility(ctx, d.s.visibility())
+	return d.setVisibility(ctx, min(d.s.visibility(), left))
 }
 
 // setVisibility changes the visibility, in whole seconds, rounded up. The caller holds
@@ -216,8 +230,11 @@ func fail(es []*entry, answered []string, failed []types.BatchResultErrorEntry) 
 
 // entryError is ErrGone if the receipt handle is not valid any more.
 func entryError(f types.BatchResultErrorEntry) error {
-	code := aws.ToString(f.Code)
-	err := fmt.Errorf("semelsqs: %s: %s", code, aws.ToString(f.Message))
+	code, text := aws.ToString(f.Code), aws.ToString(f.Message)
+	err := fmt.Errorf("semelsqs: %s: %s", code, text)
+	if strings.Contains(text, "VisibilityTimeout") { // it is about the time-out, and not about the message
+		return err
+	}
 	switch code {
 	case "ReceiptHandleIsInvalid", "InvalidParameterValue", "InvalidReceiptHandle", "MessageNotInflight", "AWS.SimpleQueueService.MessageNotInflight":
 		return fmt.Errorf("%w: %w", driver.ErrGone, err)

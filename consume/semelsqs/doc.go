@@ -3,9 +3,11 @@
 //
 // An ack deletes the message; up to ten deletions share a request, and each has its
 // own result. A message that is here, running or waiting, stays invisible to other
-// consumers, because its visibility time-out is extended. A retry makes it visible
-// after the pause, in whole seconds and at most 12 hours. Serve stops receiving before
-// it gives messages back with visibility 0.
+// consumers, because its visibility time-out is extended, until 12 hours after its receive
+// less 30 s: SQS does not hide a message for longer. A retry makes it visible after the
+// pause, in whole seconds, or at the end of these 12 hours if that is earlier. A handler
+// that runs for longer keeps its key by its lease, and the message is received again
+// meanwhile. Serve stops receiving before it gives messages back with visibility 0.
 //
 // In a FIFO queue the order key is the MessageGroupId. SQS delivers no message of a
 // group while an earlier one is in flight, so order per group holds over several

@@ -243,7 +243,7 @@ func TestNext_ContextEnds_ReturnsTheMessagesOfTheReceive(t *testing.T) {
 // comes after it would hide it again.
 func TestNak_ThenExtend_VisibilityChangesOnce(t *testing.T) {
 	t.Parallel()
-	for delay, want := range map[time.Duration]string{0: `"VisibilityTimeout":0`, 1500 * time.Millisecond: `"VisibilityTimeout":2`, 24 * time.Hour: `"VisibilityTimeout":43200`} {
+	for delay, want := range map[time.Duration]string{0: `"VisibilityTimeout":0`, 1500 * time.Millisecond: `"VisibilityTimeout":2`, 24 * time.Hour: `"VisibilityTimeout":431`} {
 		b := open(t, false)
 		spy := newSpy(t, b.url, false)
 		b.Publish(t, keyed("k"))

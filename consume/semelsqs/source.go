@@ -73,12 +73,13 @@ func (s *Source) Next(ctx context.Context, limit int) ([]driver.Delivery, error)
 	if s.full.Load() {
 		requests, wait = min(receives, (limit+maxBatch-1)/maxBatch), 0
 	}
+	began := time.Now()
 	ms, err := s.receiveAll(ctx, requests, limit, wait)
 	s.full.Store(len(ms) > 0 && len(ms) >= min(limit, requests*maxBatch))
 	if err != nil && len(ms) == 0 {
 		return nil, err
 	}
-	return s.deliveries(ctx, ms)
+	return s.deliveries(ctx, ms, began)
 }
 
 // receiveAll receives up to limit messages by several requests at once.
@@ -119,14 +120,14 @@ func (s *Source) receive(ctx context.Context, n int, wait time.Duration) ([]type
 // refusedAgain is how long a message waits whose letter could not be sent.
 const refusedAgain = 30 * time.Second
 
-// deliveries are the deliveries of messages. It sends those that are unreadable to the
+// deliveries are the deliveries of messages that were received at a time, or later. It sends those that are unreadable to the
 // dead letters. If that fails, the message and the later ones of its group go back.
-func (s *Source) deliveries(ctx context.Context, ms []types.Message) (ds []driver.Delivery, err error) {
+func (s *Source) deliveries(ctx context.Context, ms []types.Message, received time.Time) (ds []driver.Delivery, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestLimit)
 	defer cancel()
 	back := map[string]bool{} // groups
 	for _, m := range ms {
-		d := s.delivery(m)
+		d := s.delivery(m, received)
 		switch {
 		case s.isFIFO() && back[d.group()]:
 			err = errors.Join(err, d.Nak(ctx, 0))

@@ -122,6 +122,9 @@ func take(c *consume.Consumer, observe func(context.Context, consume.Event), msg
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
+			if outage { // it ends for this message
+				observe(ctx, consume.Event{Kind: consume.EventResumed})
+			}
 			return nil, &Error{disposition}
 		}
 	}

@@ -232,3 +232,20 @@ func TestHandler_Arguments_ErrorNamesEachFault(t *testing.T) {
 		}
 	}
 }
+
+// Two spellings of one name in the metadata give the same key in each delivery.
+func TestMessageOf_NameInTwoSpellings_KeyIsTheSame(t *testing.T) {
+	keys := map[string]int{}
+	for range 200 {
+		msg := order(t, "k")
+		msg.Metadata = message.Metadata{"ce_specversion": "1.0", "ce_source": "shop", "ce_id": "1", "CE_ID": "2"}
+		key, err := consume.CloudEvent()(messageOf(msg))
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys[key]++
+	}
+	if len(keys) != 1 {
+		t.Errorf("one message has the keys %v", keys)
+	}
+}

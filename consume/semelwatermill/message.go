@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/gob"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
@@ -20,8 +22,10 @@ func messageOf(msg *message.Message) *consume.Message {
 		Origin: consume.Origin{Topic: message.SubscribeTopicFromCtx(msg.Context()), ID: msg.UUID},
 		Body:   msg.Payload,
 	}
-	for name, value := range msg.Metadata {
-		m.Headers = append(m.Headers, store.Header{Name: name, Value: value})
+	// In the order of their names: if a name comes in two spellings, the same one counts in
+	// each delivery.
+	for _, name := range slices.Sorted(maps.Keys(msg.Metadata)) {
+		m.Headers = append(m.Headers, store.Header{Name: name, Value: msg.Metadata[name]})
 	}
 	return m
 }

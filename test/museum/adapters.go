@@ -23,7 +23,22 @@ var adapters = []Mutant{
 	{
 		Name: "SQS: a late extension hides a message that was given back", Rule: "ack",
 		Dir: simple, Func: "(*delivery).Nak", Package: simple, Run: "TestNak_ThenExtend_VisibilityChangesOnce",
-		Old: `close(d.given)`, New: `_ = d.given`,
+		Old: `d.isBack = true`, New: `_ = d.isBack`,
+	},
+	{
+		Name: "SQS: a pause beyond the 12 hours is refused, so that a retry comes too soon", Rule: "ack",
+		Dir: simple, Func: "(*delivery).Nak", Package: simple, Run: "TestNak_PauseBeyondTheLimit_EndsAtTheLimit",
+		Old: `min(delay, time.Until(d.limit))`, New: `min(delay, maxVisibility)`,
+	},
+	{
+		Name: "SQS: an extension beyond the 12 hours is refused, and a message in work is given to others", Rule: "rule 7",
+		Dir: simple, Func: "(*delivery).Extend", Package: simple, Run: "TestExtend_LongVisibility_HidesUntilTheLimit",
+		Old: `min(d.s.visibility(), left)`, New: `d.s.visibility()`,
+	},
+	{
+		Name: "SQS: a message that could not be given back is given to others while it waits", Rule: "rule 7",
+		Dir: simple, Func: "(*delivery).Nak", Package: simple, Run: "TestNak_Fails_MessageIsExtendedAgain",
+		Old: `d.isBack = false`, New: `d.isBack = true`,
 	},
 	{
 		Name: "SQS: a pause is rounded down, so that a retry comes too soon", Rule: "ack",
@@ -112,6 +127,11 @@ var adapters = []Mutant{
 		New: `
 			<-confirm.Done()
 			return o.judge(l, true, q.name)`,
+	},
+	{
+		Name: "RabbitMQ: a queue that confirms nothing stops the copies to all queues", Rule: "lanes",
+		Dir: rabbit, Func: "(*publisher).deliver", Package: rabbit, Run: "TestForward_OneQueueConfirmsNothing_OthersTakeCopies",
+		Old: `p.slots.take(ctx, q.exchange+"/"+q.name)`, New: `p.slots.take(ctx, "")`,
 	},
 	{
 		Name: "RabbitMQ: a message is acked before its copy is confirmed", Rule: "ack",
@@ -241,6 +261,11 @@ var adapters = []Mutant{
 		Name: "NATS: a pull waits for longer than its consumer allows", Rule: "rule 14",
 		Dir: stream, Func: "(*Source).Next", Package: stream + "/natstest", Run: "TestNext_ConsumerLimits_AreKept",
 		Old: "FetchMaxWait(allowed.wait)", New: "FetchMaxWait(s.opt.PollWait)",
+	},
+	{
+		Name: "NATS: a producer's message ends every member", Rule: "rule 14",
+		Dir: stream, Func: "(*Source).explain", Package: stream + "/natstest", Run: "TestNext_MessageLooksLikeANotice_ServeGoesOn",
+		Old: "case isDeleted(infoErr):", New: "case isDeleted(infoErr) || isDeleted(err):",
 	},
 	{
 		Name: "NATS: a limit that was changed is not seen", Rule: "rule 14",

@@ -54,6 +54,41 @@ var consumers = []Mutant{
 			t.forwarded`,
 	},
 	{
+		Name: "the letters of two messages of RabbitMQ have one id, and a reader drops one", Rule: "ack",
+		Dir: "consume/driver", Func: "letterID", Package: consumer, Run: "TestLetter_NoOriginID_DiffersByContent",
+		Old: "slices.Sort(lines)", New: "lines = nil",
+	},
+	{
+		Name: "a letter that was refused once is overtaken by later letters of its order key", Rule: "order",
+		Dir: consumer, Func: "(*task).mayBeOvertaken", Package: consumer, Run: "TestLetter_IsRefused_NextLetterOfTheLaneWaits",
+		Old: "(t.disp.Action == driver.Ack ||", New: "(t.failed > 0 ||",
+	},
+	{
+		Name: "a letter that is held for ever stops its order key", Rule: "lanes",
+		Dir: consumer, Func: "(*task).mayBeOvertaken", Package: consumer, Run: "TestLetter_IsHeldForEver_LaneGoesOn",
+		Old: "|| t.failed >= maxSettlements)", New: ")",
+	},
+	{
+		Name: "letters that hang take the places of handlers when they are tried again", Rule: "lanes",
+		Dir: consumer, Func: "(*session).start", Package: consumer, Run: "TestLetter_Hangs_OtherMessagesAreServed",
+		Old: "if t.step == stepRun {", New: "if t.step != stepReturn {",
+	},
+	{
+		Name: "letters that hang keep the places of their handlers", Rule: "lanes",
+		Dir: consumer, Func: "(*session).firstSettlement", Package: consumer, Run: "TestLetter_Hangs_OtherMessagesAreServed",
+		Old: "case s.settling <- t:", New: "case s.settling <- &task{}:",
+	},
+	{
+		Name: "letters that hang fill the limit of messages in work", Rule: "lanes",
+		Dir: consumer, Func: "(*session).wake", Package: consumer, Run: "TestLetter_Hangs_OtherMessagesAreServed",
+		Old: "if t.step == stepRun {", New: "if true {",
+	},
+	{
+		Name: "an outage that ends with its messages is never over", Rule: "rule 14",
+		Dir: consumer, Func: "(*session).resume", Package: consumer, Run: "TestOutage_AllMessagesRevoked_Ends",
+		Old: "if !s.outage.reported {", New: "if !s.outage.on {",
+	},
+	{
 		Name: "letters that cannot be sent stop the consumer", Rule: "ack",
 		Dir: consumer, Func: "(*session).letterFailed", Package: consumer, Run: "TestLetter_TwoGroups_HaveTwoIDs|TestSettle_LettersFail_OtherMessagesGoOn",
 		Old: "if t.gone || t.failed < maxSettlements || s.info.HoldsOnly {", New: "if true {",

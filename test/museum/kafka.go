@@ -89,6 +89,21 @@ var kafkas = []Mutant{
 		Old: "_ = d.Nak(ctx, 0)", New: "_ = d",
 	},
 	{
+		Name: "Kafka: a partition without a leader stops all that came with it", Rule: "lanes",
+		Dir: kafka, Func: "(*Source).adjust", Package: "consume/semelkafka/kafkatest", Run: "TestStart_OnePartitionHasNoLeader_OthersAreServed",
+		Old: "case <-wait.C:", New: "case <-(chan time.Time)(nil):",
+	},
+	{
+		Name: "Kafka: a partition that has a leader again stays paused", Rule: "rule 14",
+		Dir: kafka, Func: "(*Source).beginLate", Package: "consume/semelkafka/kafkatest", Run: "TestStart_OnePartitionHasNoLeader_OthersAreServed",
+		Old: "if s.parts[p.place] == p {", New: "if s.parts[p.place] != p {",
+	},
+	{
+		Name: "Kafka: a member takes a partition over that it has handed over", Rule: "rule 4",
+		Dir: kafka, Func: "(*Source).revoked", Package: "consume/semelkafka", Run: "TestRevoked_LedgerIsAsked_WaitsForTheAnswer",
+		Old: "s.awaitBeginnings(ctx, left)", New: "",
+	},
+	{
 		Name: "Kafka: a lane is due when its last message is", Rule: "rule 14",
 		Dir: kafka, Func: "(*batches).hold", Package: "consume/semelkafka", Run: "TestHold_Lane_IsDueWithItsFirstMessage",
 		Old: "due.After(h.due) && !slices.ContainsFunc(h.works, w.waitsFor) {", New: "due.After(h.due) {",

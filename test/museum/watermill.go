@@ -32,4 +32,9 @@ var watermills = []Mutant{
 		Dir: router, Func: "decode", Package: router, Run: "TestHandler_MessagesTooLarge",
 		Old: `o.Codec == "" && !o.Gone`, New: `o.Codec == "" || o.Gone`,
 	},
+	{
+		Name: "Watermill: a name in two spellings gives another key at each delivery", Rule: "rule 15",
+		Dir: router, Func: "messageOf", Package: router, Run: "TestMessageOf_NameInTwoSpellings_KeyIsTheSame",
+		Old: `slices.Sorted(maps.Keys(msg.Metadata))`, New: `slices.Collect(maps.Keys(msg.Metadata))`,
+	},
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelnats"
 )
@@ -95,5 +97,53 @@ func TestServe_ConsumerChanged_IsRefused(t *testing.T) {
 	}
 	if _, err := s.Info(t.Context()); err == nil || !strings.Contains(err.Error(), "MaxDeliver") {
 		t.Errorf("Info: %v", err)
+	}
+}
+
+// A producer sends a message whose headers look like the server's notice that the consumer
+// was deleted. The client takes it for one, so only the server can say that it is none.
+func TestNext_MessageLooksLikeANotice_ServeGoesOn(t *testing.T) {
+	t.Parallel()
+	b := open(t, nil)
+	m := nats.NewMsg(b.name + ".in.x")
+	m.Header.Set("Status", "409")
+	m.Header.Set("Description", "Consumer Deleted")
+	if _, err := b.js.PublishMsg(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	failed := make(chan error, 100)
+	ran := make(chan struct{}, 1)
+	c := consumer(t, func(context.Context, *semel.Execution, *consume.Message) error {
+		ran <- struct{}{}
+		return nil
+	}, &consume.Options{Observe: func(_ context.Context, e consume.Event) {
+		if e.Kind == consume.EventReceiveFailed {
+			failed <- e.Err
+		}
+	}})
+	ended := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { ended <- c.Serve(ctx, b.Connect(t)) }()
+	defer func() {
+		cancel()
+		<-ended
+	}()
+	for range 2 { // at each delivery
+		select {
+		case err := <-failed:
+			if errors.Is(err, driver.ErrClosed) || !strings.Contains(err.Error(), "nats stream rmm "+b.name) {
+				t.Fatalf("got %v, want an error that names the way out", err)
+			}
+		case err := <-ended:
+			ended <- err
+			t.Fatalf("Serve ended: %v", err)
+		}
+	}
+	b.Publish(t, keyed("k"))
+	select {
+	case <-ran:
+	case err := <-ended:
+		ended <- err
+		t.Fatalf("Serve ended: %v", err)
 	}
 }

@@ -1,0 +1,49 @@
+package semelkafka
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// slowLedger is a ledger whose Own ends some time after its context.
+type slowLedger struct {
+	scripted
+	goOn chan struct{}
+}
+
+func (l *slowLedger) Own(ctx context.Context, _ Place, _ int64) (int64, LastMessage, error) {
+	<-ctx.Done()
+	<-l.goOn
+	return 0, LastMessage{}, ctx.Err()
+}
+
+// A partition is not handed over while the ledger is still asked for it, because its next
+// owner would lose it.
+func TestRevoked_LedgerIsAsked_WaitsForTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := apart(t, nil)
+		l := &slowLedger{goOn: make(chan struct{})}
+		p := newPartition(place{"t", 0})
+		s.parts = map[place]*partition{p.place: p}
+		s.ledger = l
+		s.beginAll(map[string]map[int32]kgo.Offset{"t": {0: kgo.NewOffset().At(5)}})
+		synctest.Wait()
+		revoked := make(chan struct{})
+		go func() {
+			defer close(revoked)
+			s.revoked(t.Context(), nil, map[string][]int32{"t": {0}})
+		}()
+		synctest.Wait()
+		select {
+		case <-revoked:
+			t.Error("the partition is handed over, and the ledger is still asked for it")
+		default:
+		}
+		close(l.goOn)
+		<-revoked
+		synctest.Wait()
+	})
+}

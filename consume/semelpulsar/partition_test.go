@@ -1,0 +1,140 @@
+package semelpulsar
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/apache/pulsar-client-go/pulsar"
+)
+
+// The client (0.19.0) connects a partition again in its event loop, so that an ack returns
+// when the partition is back, and one request for several partitions waits for all of them.
+func TestAck_OnePartitionUnavailable_OthersAreAcked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, client := subscribed(t, Options{Type: pulsar.Shared})
+		c := client.last()
+		back := make(chan struct{})
+		c.onAck = func(ids []pulsar.MessageID) error {
+			for _, id := range ids {
+				if id.PartitionIdx() == 0 {
+					<-back
+				}
+			}
+			return nil
+		}
+		c.send(fakeMessage{id: fakeID{entry: 1, partition: 0}}, fakeMessage{id: fakeID{entry: 2, partition: 1}})
+		ds := take(t, s, 2)
+		waits := make(chan error, 1)
+		go func() { waits <- ds[0].Ack(context.Background()) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := ds[1].Ack(ctx); err != nil {
+			t.Errorf("the ack of a message of partition 1 waits for partition 0: %v", err)
+		}
+		close(back)
+		if err := <-waits; err != nil {
+			t.Error(err)
+		}
+		s.link.Load().abandon()
+	})
+}
+
+// busy is a message each second in partition 0, until the deadline or until end reports true.
+func busy(t *testing.T, s *Source, client *fakeClient, end func(err error) bool) (ended bool) {
+	t.Helper()
+	for i := range 600 {
+		client.last().send(fakeMessage{id: fakeID{entry: int64(i), partition: 0}})
+		ds, err := s.Next(t.Context(), 10)
+		if end(err) {
+			return true
+		}
+		for _, d := range ds {
+			if err := d.Ack(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		time.Sleep(time.Second)
+	}
+	return false
+}
+
+// The client gives up each partition by itself: after "TopicNotFound" the partition stays
+// without a connection, and the client tells nobody.
+func TestNext_OnePartitionGivenUp_TopicIsBusy_SubscribesAgain(t *testing.T) {
+	for name, subscription := range map[string]pulsar.SubscriptionType{"shared": pulsar.Shared, "exclusive": pulsar.Exclusive} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, client := subscribed(t, Options{Type: subscription})
+				dead := client.last()
+				dead.probeErr = errors.New("failed to getLastMessageID: connection closed")
+				if !busy(t, s, client, func(err error) bool {
+					if err != nil {
+						t.Error(err)
+					}
+					return client.last() != dead
+				}) {
+					t.Errorf("in ten minutes the Source asked the broker %d times, and did not subscribe again", dead.probed)
+				}
+				synctest.Wait()
+				if !dead.isClosed() {
+					t.Error("the consumer of the partition that was given up is open")
+				}
+				s.link.Load().abandon()
+			})
+		})
+	}
+}
+
+// A connection that was lost a moment ago is no partition that was given up.
+func TestNext_OneProbeFails_StaysSubscribed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, client := subscribed(t, Options{Type: pulsar.Shared})
+		c := client.last()
+		c.probeErr = errors.New("connection closed")
+		c.onProbe = func() {
+			if c.probes() > 0 { // the second question
+				c.mu.Lock()
+				c.probeErr = nil
+				c.mu.Unlock()
+			}
+		}
+		for range 100 {
+			if _, err := s.Next(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if client.last() != c || c.probes() < 3 {
+			t.Errorf("after %d questions the Source has subscribed again", c.probes())
+		}
+		s.link.Load().abandon()
+	})
+}
+
+// While messages of other partitions come, Next says once that a partition gives no answer.
+func TestNext_OnePartitionUnavailable_TopicIsBusy_IsReportedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, client := subscribed(t, Options{Type: pulsar.Shared})
+		back := make(chan struct{})
+		client.last().onProbe = func() { <-back }
+		reports := 0
+		busy(t, s, client, func(err error) bool {
+			if err != nil {
+				reports++
+				if !strings.Contains(err.Error(), "has not answered for") {
+					t.Error(err)
+				}
+			}
+			return false
+		})
+		if reports != 1 {
+			t.Errorf("%d reports, want one", reports)
+		}
+		close(back)
+		s.link.Load().abandon()
+	})
+}
