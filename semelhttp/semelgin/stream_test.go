@@ -65,6 +65,7 @@ func TestMiddleware_AnswerBreaksOff_IsNotKept(t *testing.T) {
 		"stream, first byte": {func(c *gin.Context) { c.DataFromReader(200, -1, "text/csv", failingReader{}, nil) }, http.StatusBadGateway, 2},
 		"template":           {func(c *gin.Context) { c.HTML(200, "page", gin.H{"rows": []int{}}) }, http.StatusBadGateway, 2},
 		"whole stream":       {func(c *gin.Context) { c.DataFromReader(200, 5, "text/csv", strings.NewReader("whole"), nil) }, 200, 1},
+		"no body allowed":    {func(c *gin.Context) { c.Status(204); _, _ = io.Copy(c.Writer, io.MultiReader(strings.NewReader("x"))) }, 204, 1},
 		"noted error":        {func(c *gin.Context) { _ = c.AbortWithError(422, errors.New("no funds")) }, 422, 1},
 		"answer, then error": {func(c *gin.Context) { c.AbortWithStatusJSON(422, "no funds"); _ = c.Error(errors.New("no funds")) }, 422, 1},
 	} {

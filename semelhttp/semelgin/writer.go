@@ -2,6 +2,7 @@ package semelgin
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -70,7 +71,7 @@ func (w *writer) WriteString(s string) (int, error) {
 // answer, and Gin only notes the error.
 func (w *writer) ReadFrom(r io.Reader) (int64, error) {
 	n, err := io.Copy(struct{ io.Writer }{w}, r)
-	w.broken = w.broken || err != nil
+	w.broken = w.broken || err != nil && !errors.Is(err, http.ErrBodyNotAllowed)
 	return n, err
 }
 
