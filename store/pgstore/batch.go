@@ -151,22 +151,6 @@ func (b *batchRun) runPart(ctx context.Context, which []int, useSavepoints bool)
 	}
 }
 
-// noteRefused records a failed attempt of a call that is alone in its transaction,
-// which the server has refused. It reports false if the store does not accept this
-// write either, so that the call is not the cause.
-func (b *batchRun) noteRefused(ctx context.Context, err error) bool {
-	c := b.alone
-	atCommit := errors.Is(err, errCommitRefused) || errors.Is(err, errAtCommit)
-	if c == nil || c.claimed == nil || !atCommit || b.atomic.noteAttempt(ctx, c.attempt(), err.Error()) != nil {
-		return false
-	}
-	if b.failedKeys == nil {
-		b.failedKeys = map[pgtype.UUID]bool{}
-	}
-	b.failedKeys[c.id] = true
-	return true
-}
-
 // end ends calls with an error of their handler.
 func (b *batchRun) end(which []int, err error) {
 	for _, i := range which {
@@ -182,11 +166,21 @@ func (b *batchRun) fail(ctx context.Context, which []int, err error) {
 }
 
 // endInDoubt ends the calls of a transaction that its handler may have committed. A
-// call that has not claimed its key has written nothing, so it is not in doubt.
+// call that has not claimed its key has written nothing, so it is not in doubt. If the
+// server does not answer, the remaining calls of the batch do not run.
 func (b *batchRun) endInDoubt(ctx context.Context, batch *batchTry, err error) {
+	notDone, unknown := handlertx.ErrEnded, errors.Is(err, errFateUnknown)
+	if unknown {
+		notDone, b.outage = errFateUnknown, errFateUnknown
+	}
 	for i := range batch.calls {
 		c := &batch.calls[i]
-		if b.fail(ctx, []int{c.index}, handlertx.ErrEnded); c.claimed != nil {
+		switch {
+		case c.claimed == nil:
+			b.fail(ctx, []int{c.index}, notDone)
+		case unknown:
+			b.fail(ctx, []int{c.index}, err)
+		default:
 			b.end([]int{c.index}, err)
 		}
 	}

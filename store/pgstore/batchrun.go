@@ -258,31 +258,39 @@ func (b *batchTry) commit(ctx context.Context, t *ownTx) error {
 		}
 	}
 	err := t.commit(ctx)
-	if err == nil {
-		return nil
-	}
-	if t.ended {
+	if err == nil || t.ended {
 		return err
 	}
 	broke := b.txStatus() == brokenTx
 	t.end()
-	refused := pgwire.Refused(err) || errors.Is(err, pgwire.ErrRolledBack)
-	undone := refused
-	if !undone && t.claimed != nil {
-		committed, known := b.atomic.committed(ctx, t)
-		if committed {
-			return nil
-		}
-		undone = known
-	}
-	if refused && !broke && mayBeItsContent(err) {
+	committed, known := b.atomic.afterCommit(ctx, t, err)
+	switch {
+	case committed:
+		return nil
+	case t.ended:
+		return err
+	case !known:
+		return &unansweredCommit{err}
+	case broke:
+		return fmt.Errorf("%w at COMMIT: %w", errConnectionBroke, err)
+	case (pgwire.Refused(err) || errors.Is(err, pgwire.ErrRolledBack)) && mayBeItsContent(err):
 		return fmt.Errorf("%w: %w", errCommitRefused, err)
 	}
-	if broke && undone {
-		return fmt.Errorf("%w at COMMIT: %w", errConnectionBroke, err)
-	}
-	if !undone {
-		return &unansweredCommit{err}
-	}
 	return fmt.Errorf("%w: %w", errAtCommit, err)
+}
+
+// noteRefused records a failed attempt of a call that is alone in its transaction,
+// which the server has refused. It reports false if the store does not accept this
+// write either, so that the call is not the cause.
+func (b *batchRun) noteRefused(ctx context.Context, err error) bool {
+	c := b.alone
+	atCommit := errors.Is(err, errCommitRefused) || errors.Is(err, errAtCommit)
+	if c == nil || c.claimed == nil || !atCommit || b.atomic.noteAttempt(ctx, c.attempt(), err.Error()) != nil {
+		return false
+	}
+	if b.failedKeys == nil {
+		b.failedKeys = map[pgtype.UUID]bool{}
+	}
+	b.failedKeys[c.id] = true
+	return true
 }

@@ -110,7 +110,7 @@ func (b *batchRun) try(ctx context.Context, which []int, useSavepoints bool) err
 	if returned = true; len(batch.calls) == 1 {
 		b.alone = &batch.calls[0]
 	}
-	if err != nil && (t.finished.Lent() || t.ended) {
+	if err != nil && (t.ended || t.finished.Lent() && !t.committing) {
 		if t.end(); t.mayHaveCommitted(ctx) {
 			b.endInDoubt(ctx, batch, b.atomic.endedByHandler(ctx, t, err, batch.attempts()...))
 			return nil

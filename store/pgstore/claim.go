@@ -78,10 +78,10 @@ func (s *Store) flushClaims(ctx context.Context, batch []*claimItem) {
 	}
 }
 
-// failBatch ends a batch that failed. If the server refused it, nothing was changed,
-// and each request can be sent alone.
+// failBatch ends a batch that failed. If the server has answered, each request can be
+// sent alone.
 func failBatch[Req, Res any](batch []*coalesce.Item[Req, Res], err error) {
-	if pgwire.Refused(err) && len(batch) > 1 {
+	if (pgwire.Refused(err) || pgwire.EndsConnection(err)) && len(batch) > 1 { // if it was carried out, each finds itself
 		err = errSendAlone
 	}
 	var none Res

@@ -59,10 +59,14 @@
 //
 // If a handler calls Commit or Rollback of its pgx.Tx, the store does not send that to the
 // server, and the call fails. A handler can still end the transaction with the connection
-// that Conn returns, or with an *sql.Tx; then the call fails, too. If the handler may have
+// that Conn returns, or with an *sql.Tx; then the call fails, too. If the handler has
 // committed in this way, the call ends with semel.ErrInDoubt, and its key is parked:
 // later calls with the key end with semel.ErrParked, until an operator says whether the
-// effect happened.
+// effect happened. A record that the handler has committed with an outcome, as a
+// [Prefetcher] inserts it, is not parked. If the connection breaks in a handler that has
+// used Conn, and the server does not say within StoreTimeout whether the handler has
+// committed, the call ends with semel.ErrUnavailable, which also wraps semel.ErrInDoubt,
+// and no key is parked.
 //
 // After the handler has returned, the methods of its transaction return
 // pgx.ErrTxClosed. The objects that LargeObjects and Conn have returned would still work,
@@ -86,11 +90,13 @@
 // does not, the cause is the server: no attempt counts, and the caller gets
 // semel.ErrUnavailable.
 //
-// If the connection breaks during COMMIT, Run asks the server whether the transaction has
-// committed. If the server does not answer within StoreTimeout (of semel.Options, 5 s by
-// default), Run returns semel.ErrUnavailable (or semel.ErrCanceled), and the error also
-// wraps semel.ErrInDoubt. To find out, make the same call again: if the transaction has
-// committed, the call gets the recorded result; otherwise the handler runs.
+// If the connection ends before the server has answered COMMIT, with or without an error of
+// the server, Run asks the server whether the transaction has committed. A standby does not
+// count until it has taken over, because it may not have replayed the commit. If the server
+// does not answer within StoreTimeout (of semel.Options, 5 s by default), Run returns
+// semel.ErrUnavailable (or semel.ErrCanceled), and the error also wraps semel.ErrInDoubt. To
+// find out, make the same call again: if the transaction has committed, the call gets the
+// recorded result; otherwise the handler runs.
 //
 // # Batches
 //

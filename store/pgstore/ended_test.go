@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/cuttest"
 	"github.com/semel-go/semel/store/pgstore/internal/handlertx"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
@@ -50,7 +52,7 @@ func spoils(role string) []spoil {
 				_, _ = sp.Exec(ctx, "COMMIT")
 			}
 		}},
-		raw("ROLLBACK"), raw("COMMIT"), raw("ROLLBACK; BEGIN"), raw("COMMIT; BEGIN"), raw("COMMIT AND CHAIN"), raw("ROLLBACK AND CHAIN"), raw("PREPARE TRANSACTION 'raw'"),
+		raw("ROLLBACK"), raw("COMMIT"), raw("ROLLBACK; BEGIN"), raw("COMMIT; BEGIN"), raw("COMMIT; BEGIN READ ONLY"), raw("COMMIT AND CHAIN"), raw("ROLLBACK AND CHAIN"), raw("PREPARE TRANSACTION 'raw'"),
 		{"the connection is closed", false, func(ctx context.Context, tx pgx.Tx) { _ = tx.Conn().Close(ctx) }},
 		{"commit, and the connection is closed", true, func(ctx context.Context, tx pgx.Tx) {
 			conn := tx.Conn()
@@ -236,4 +238,52 @@ func TestAtomic_FailureBehindHandler_CountsAttempt(t *testing.T) {
 		}
 	}
 	p.want(t)
+}
+
+// The connection breaks in a handler that uses it, and the server cannot be asked whether
+// the handler has committed. The call is in doubt, and its key is not parked: made again,
+// it runs.
+func TestAtomic_ConnectionBreaksAndServerIsAway_KeyNotParked(t *testing.T) {
+	t.Parallel()
+	handler := func(p *shop, breaks bool) func(ctx context.Context, tx pgx.Tx) error {
+		return func(ctx context.Context, tx pgx.Tx) error {
+			_ = tx.Conn().TypeMap()
+			_, err := tx.Exec(ctx, "INSERT INTO "+p.table+" VALUES ('k')")
+			if breaks {
+				_, err = tx.Exec(ctx, "SELECT pg_terminate_backend(pg_backend_pid())")
+			}
+			return err
+		}
+	}
+	for form, run := range map[string]func(p *shop, breaks bool) error{
+		"Once": func(p *shop, breaks bool) error {
+			return Once(t.Context(), p.a, call("k"), func(ctx context.Context, _ *semel.Execution, tx pgx.Tx) error {
+				return handler(p, breaks)(ctx, tx)
+			})
+		},
+		"batch": func(p *shop, breaks bool) error {
+			return p.a.RunWhole(t.Context(), poll("k"), func(ctx context.Context, _ []*PendingCall) error {
+				tx, _ := TxFrom(ctx)
+				return handler(p, breaks)(ctx, tx)
+			})[0].Err
+		},
+	} {
+		t.Run(form, func(t *testing.T) {
+			first := openNew(t, nil)
+			cut, through := cuttest.New(t, pgtest.URL(t), false)
+			cut.Freeze = true
+			p := newShop(t, openAt(t, through, &Options{Schema: first.options.Schema}), &semel.Options{StoreTimeout: 500 * time.Millisecond})
+			cut.At("pg_xact_status")
+			if err := run(p, true); !errors.Is(err, semel.ErrUnavailable) || !errors.Is(err, semel.ErrInDoubt) {
+				t.Errorf("the call: %v; want ErrUnavailable, in doubt", err)
+			}
+			cut.At("no such text")
+			if err := run(p, false); err != nil {
+				t.Errorf("the call again: %v", err)
+			}
+			if p.want(t, "k"); cut.Cuts.Load() == 0 {
+				t.Error("the server was not asked: this test shows nothing")
+			}
+		})
+	}
 }

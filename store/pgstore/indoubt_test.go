@@ -8,8 +8,11 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/cuttest"
+	"github.com/semel-go/semel/store/pgstore/internal/handlertx"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -121,5 +124,45 @@ func TestRunWhole_HandlerCommits_OnlyItsCallsInDoubt(t *testing.T) {
 	}
 	if err := ends[1].Err; !errors.Is(err, semel.ErrInDoubt) {
 		t.Errorf("the new call: %v; want ErrInDoubt", err)
+	}
+}
+
+// A handler commits the transaction itself and begins another one, and the store's COMMIT
+// gets no answer. There is no record, but the effect is there: the key is parked.
+func TestAtomic_HandlerCommitsAndCommitUnanswered_Parked(t *testing.T) {
+	t.Parallel()
+	for form, run := range map[string]func(p *shop, fn func(ctx context.Context, tx pgx.Tx) error) error{
+		"Once": func(p *shop, fn func(ctx context.Context, tx pgx.Tx) error) error {
+			return Once(t.Context(), p.a, call("k"), func(ctx context.Context, _ *semel.Execution, tx pgx.Tx) error { return fn(ctx, tx) })
+		},
+		"batch": func(p *shop, fn func(ctx context.Context, tx pgx.Tx) error) error {
+			return p.a.RunWhole(t.Context(), poll("k"), func(ctx context.Context, _ []*PendingCall) error {
+				tx, _ := TxFrom(ctx)
+				return fn(ctx, tx)
+			})[0].Err
+		},
+	} {
+		t.Run(form, func(t *testing.T) {
+			first := openNew(t, nil)
+			cut, through := cuttest.New(t, pgtest.URL(t), false)
+			p := newShop(t, openThrough(t, first, through), nil)
+			err := run(p, func(ctx context.Context, tx pgx.Tx) error {
+				conn := tx.Conn()
+				for _, sql := range []string{"INSERT INTO " + p.table + " VALUES ('k')", "COMMIT", "BEGIN"} {
+					if _, err := conn.Exec(ctx, sql); err != nil {
+						return err
+					}
+				}
+				cut.At("COMMIT\x00")
+				return nil
+			})
+			if !errors.Is(err, semel.ErrInDoubt) || !errors.Is(err, handlertx.ErrEnded) {
+				t.Errorf("got %v; want ErrInDoubt and the rule", err)
+			}
+			if r, err := p.record(t, "k"); err != nil || r.State != store.Unknown || cut.Cuts.Load() != 1 {
+				t.Errorf("the record is %v, %v; %d cuts", r.State, err, cut.Cuts.Load())
+			}
+			p.want(t, "k")
+		})
 	}
 }

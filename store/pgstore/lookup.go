@@ -182,6 +182,19 @@ func (t *storeTx) readHasStandby(res pgx.BatchResults) error {
 	return res.QueryRow().Scan(&t.hasStandby, nil, nil, nil, nil)
 }
 
+// afterCommit finds out what became of a transaction whose COMMIT has failed with err. It
+// sets t.ended if the handler has committed the transaction itself.
+func (a *Atomic) afterCommit(ctx context.Context, t *ownTx, err error) (committed, known bool) {
+	known = pgwire.Refused(err) || errors.Is(err, pgwire.ErrRolledBack)
+	if !known && t.claimed != nil { // a step has no claim: its record says when it is used again
+		committed, known = a.committed(ctx, t)
+	}
+	if known && !committed && t.finished.Lent() && !t.checked && !t.restarted {
+		t.ended, known = t.fate(ctx)
+	}
+	return committed, known
+}
+
 // committed finds out whether a transaction has committed although COMMIT got no
 // answer. It waits for the lock of the key, which is free only after the transaction
 // has ended. If that cannot be known, the record decides when the call is made again.
@@ -199,12 +212,21 @@ func (a *Atomic) committed(ctx context.Context, t *ownTx) (committed, known bool
 	}
 }
 
+// errInRecovery: the server cannot say what was committed.
+var errInRecovery = errors.New("the server is a standby, which may not have replayed the last commits")
+
 // committedAndSettled reports whether the claim is committed and settled.
 func (s *Store) committedAndSettled(ctx context.Context, won *store.Proposal) (settled bool, err error) {
 	high, low := s.lockOf(table.ID(won.Key))
 	err = pgx.BeginTxFunc(ctx, s.ownPool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1::integer, $2::integer)`, high, low); err != nil {
+		var inRecovery bool
+		err := tx.QueryRow(ctx, `SELECT pg_is_in_recovery(), set_config('idle_in_transaction_session_timeout', $3::text, true), pg_advisory_xact_lock($1::integer, $2::integer)`,
+			high, low, s.idleTimeout).Scan(&inRecovery, nil, nil) // with a limit, because this process may freeze
+		switch {
+		case err != nil:
 			return err
+		case inRecovery:
+			return errInRecovery
 		}
 		f, err := (&session{db: tx, sql: s.txSQL, inTx: true}).get(ctx, won.Key)
 		if errors.Is(err, store.ErrNotFound) {
@@ -217,4 +239,41 @@ func (s *Store) committedAndSettled(ctx context.Context, won *store.Proposal) (s
 		err = s.confirm(ctx)
 	}
 	return settled, err
+}
+
+// futureXID is the server's code for a transaction that it does not know yet. A standby
+// has taken over, and does not have the transaction.
+const futureXID = "22023"
+
+// fate finds out whether the handler has committed, or prepared, the transaction itself.
+// The transaction has ended by now, or its connection is closed.
+func (t *ownTx) fate(ctx context.Context) (committed, known bool) {
+	xid := t.finished.XID()
+	if xid == "" {
+		return true, true // nobody can know, whenever they ask
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.limit)
+	defer cancel()
+	for {
+		var inRecovery bool
+		var status *string
+		err := t.store.ownPool.QueryRow(ctx, `SELECT pg_is_in_recovery(), CASE WHEN NOT pg_is_in_recovery() THEN pg_xact_status($1::text::xid8) END`, xid).Scan(&inRecovery, &status)
+		switch {
+		case err == nil && inRecovery:
+		case err == nil && status != nil && *status == "aborted", pgwire.Code(err) == futureXID:
+			return false, true
+		case err == nil && (status == nil || *status != "in progress" || !t.isClosed):
+			return true, true // in progress with an open connection: prepared
+		}
+		if !pgwire.Sleep(ctx, 50*time.Millisecond) { // the server may not have noticed that the connection is closed
+			return false, false
+		}
+	}
+}
+
+// mayHaveCommitted reports whether the handler has, or may have, committed the
+// transaction itself.
+func (t *ownTx) mayHaveCommitted(ctx context.Context) bool {
+	committed, known := t.fate(ctx)
+	return committed || !known
 }

@@ -30,6 +30,7 @@ type ownTx struct {
 	isClosed   bool            // the connection was closed before the end
 	limit      time.Duration   // of each call of the store; see semel.Options.StoreTimeout
 	finished   handlertx.State // true: the handler has returned, or the transaction has ended
+	committing bool            // COMMIT is sent
 }
 
 func (a *Atomic) newOwnTx() *ownTx {
@@ -133,20 +134,27 @@ func (t *ownTx) commit(ctx context.Context) error {
 func (t *ownTx) sendCommit(ctx context.Context) error {
 	t.finished.Store(true)
 	t.queueCheck()
+	t.committing = true
 	if t.sqlTx != nil {
 		if err := t.pipeline.Flush(ctx); err != nil {
 			return err
 		}
 		return t.sqlTx.Commit(ctx)
 	}
+	committed := false
 	t.pipeline.Push(commitStatement, nil, func(res pgx.BatchResults) error {
 		tag, err := res.Exec()
-		if err == nil && tag.String() != "COMMIT" {
+		committed = err == nil && tag.String() == "COMMIT"
+		if err == nil && !committed {
 			err = fmt.Errorf("%w (%s)", pgwire.ErrRolledBack, tag)
 		}
 		return err
 	})
-	return t.pipeline.Flush(ctx)
+	err := t.pipeline.Flush(ctx)
+	if committed {
+		return nil // a later error, for example of a server that stops, takes nothing back
+	}
+	return err
 }
 
 // end rolls back unless the transaction has committed, and gives the connection
@@ -220,52 +228,34 @@ func (t *storeTx) queueCheck() {
 	if xid == "" || t.restarted {
 		return
 	}
+	t.checked = false
 	t.pipeline.Push(handlertx.CheckXID, []any{xid}, func(res pgx.BatchResults) error {
 		_, err := res.Exec()
 		if pgwire.Code(err) == handlertx.DivisionByZero {
 			t.ended = true
 			err = handlertx.ErrEnded
 		}
+		t.checked = err == nil
 		return err
 	})
 }
 
-// futureXID is the server's code for a transaction that it does not know yet. A standby
-// has taken over, and does not have the transaction.
-const futureXID = "22023"
+// errFateUnknown: the handler had the connection itself, so it could commit, and the server
+// does not say whether it has.
+var errFateUnknown = errors.New("the connection broke while the handler had it, and the server does not say whether the transaction was committed")
 
-// mayHaveCommitted reports whether the handler has, or may have, committed the
-// transaction itself. The transaction has ended by now, or its connection is closed.
-func (t *ownTx) mayHaveCommitted(ctx context.Context) bool {
-	xid := t.finished.XID()
-	if xid == "" {
-		return true
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
-	defer cancel()
-	for {
-		var status *string
-		err := t.store.ownPool.QueryRow(ctx, `SELECT pg_xact_status($1::text::xid8)`, xid).Scan(&status)
-		switch {
-		case err == nil && status != nil && *status == "aborted", pgwire.Code(err) == futureXID:
-			return false
-		case err == nil && (status == nil || *status != "in progress" || !t.isClosed):
-			return true // in progress with an open connection: prepared
-		case !pgwire.Sleep(ctx, 50*time.Millisecond): // the server may not have noticed that the connection is closed
-			return true
-		}
-	}
-}
-
-// endedByHandler is the error of a run whose handler has ended the transaction itself,
-// and returned cause. If the handler may have committed, the keys are parked, so that
+// endedByHandler is the error of a run whose handler may have ended the transaction
+// itself, and returned cause. If the handler has committed, the keys are parked, so that
 // its effect has a record and does not happen again.
 func (a *Atomic) endedByHandler(ctx context.Context, t *ownTx, cause error, attempts ...*storeTx) error {
 	if cause == nil {
 		cause = handlertx.ErrEnded
 	}
 	t.end()
-	committed := t.mayHaveCommitted(ctx)
+	committed, known := t.fate(ctx)
+	if !known {
+		return fmt.Errorf("%w: %w: %v", semel.ErrInDoubt, errFateUnknown, cause) //nolint:errorlint // a Failure must not be kept
+	}
 	for _, attempt := range attempts {
 		if committed {
 			_ = a.noteDoubt(ctx, attempt)

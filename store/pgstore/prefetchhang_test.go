@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -174,5 +175,29 @@ func TestPrefetch_Hangs_OnlyDelays(t *testing.T) {
 			}
 			p.want(t, "a", "b", "c", "d", "e")
 		})
+	}
+}
+
+// A handler of a prefetched batch commits the transaction itself, and the records of the
+// batch with it. Others may have got their results, so the records stay as they are.
+func TestPrefetch_HandlerCommits_RecordsStay(t *testing.T) {
+	t.Parallel()
+	p := newShop(t, openNew(t, nil), nil)
+	keys := []string{"a", "b"}
+	batch := p.a.Prefetcher().Prefetch(t.Context(), poll(keys...))
+	if !batch.waitPrefetched() {
+		t.Fatal("the batch was not prefetched: this test shows nothing")
+	}
+	ends := batch.Run(t.Context(), func(ctx context.Context, _ []*PendingCall) error {
+		tx, _ := TxFrom(ctx)
+		return tx.Conn().PgConn().Exec(ctx, "COMMIT").Close()
+	})
+	for i, e := range ends {
+		if !errors.Is(e.Err, semel.ErrInDoubt) {
+			t.Errorf("%s: %v; want ErrInDoubt", keys[i], e.Err)
+		}
+		if r, err := p.record(t, keys[i]); err != nil || r.State != store.Completed {
+			t.Errorf("the record of %s is %v, %v; want completed", keys[i], r.State, err)
+		}
 	}
 }

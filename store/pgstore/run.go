@@ -84,7 +84,9 @@ func (a *Atomic) run(ctx context.Context, call semel.Call, fn semel.Handler, db 
 }
 
 // refusedForNow reports whether a run that ended with err may run again.
-func refusedForNow(err error) bool { return pgwire.Again(err) || table.LostRace(err) }
+func refusedForNow(err error) bool {
+	return (pgwire.Again(err) || table.LostRace(err)) && !errors.Is(err, semel.ErrInDoubt)
+}
 
 // mayBeItsContent reports whether a COMMIT was refused for a reason that may lie in the
 // transaction, whatever the code: a trigger can raise any. It is false for conflicts,
@@ -144,7 +146,7 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 	if f, kept := err.(*semel.Failure); err != nil && (!kept || f == nil) { //nolint:errorlint // see above
 		t.end()
 		if t.ended || t.uncertain && t.mayHaveCommitted(ctx) {
-			return semel.Result{}, a.endedByHandler(ctx, t, cause, &t.storeTx)
+			return semel.Result{}, a.endedCall(ctx, t, call, cause)
 		}
 		if ran && handlerErr != nil && !pgwire.Again(handlerErr) && !table.LostRace(handlerErr) && !errors.Is(handlerErr, semel.ErrInProgress) && !driver.IsNoEffect(handlerErr) {
 			_ = a.noteAttempt(ctx, &t.storeTx, handlerErr.Error())
@@ -162,25 +164,25 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 		return res, err
 	}
 	if t.uncertain && t.restarted && t.mayHaveCommitted(ctx) {
-		return semel.Result{}, a.endedByHandler(ctx, t, cause, &t.storeTx)
+		return semel.Result{}, a.endedCall(ctx, t, call, cause)
 	}
 	commitErr := t.commit(ctx)
 	if commitErr == nil {
 		return res, err
 	}
 	t.end()
-	if t.ended {
-		return semel.Result{}, a.endedByHandler(ctx, t, nil, &t.storeTx)
+	committed, known := false, true
+	if !t.ended {
+		committed, known = a.afterCommit(ctx, t, commitErr)
 	}
-	refused := pgwire.Refused(commitErr) || errors.Is(commitErr, pgwire.ErrRolledBack)
-	known := refused
-	if !known && t.claimed != nil { // a step has no claim: its record says when it is used again
-		var committed bool
-		if committed, known = a.committed(ctx, t); committed {
-			return res, err
-		}
+	switch {
+	case committed:
+		return res, err
+	case t.ended:
+		return semel.Result{}, a.endedCall(ctx, t, call, nil)
 	}
-	if refused && mayBeItsContent(commitErr) && a.noteAttempt(ctx, &t.storeTx, commitErr.Error()) == nil {
+	answered := pgwire.Refused(commitErr) || pgwire.EndsConnection(commitErr) || errors.Is(commitErr, pgwire.ErrRolledBack)
+	if known && answered && mayBeItsContent(commitErr) && a.noteAttempt(ctx, &t.storeTx, commitErr.Error()) == nil {
 		// The store accepts another write, so the transaction itself is the cause.
 		return semel.Result{}, pgwire.Explain("commit", commitErr)
 	}
@@ -196,6 +198,15 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 	return semel.Result{}, unavailable(ctx, call, commitErr)
 }
 
+// endedCall is endedByHandler for a single call.
+func (a *Atomic) endedCall(ctx context.Context, t *ownTx, call semel.Call, cause error) error {
+	err := a.endedByHandler(ctx, t, cause, &t.storeTx)
+	if errors.Is(err, errFateUnknown) {
+		return unavailable(ctx, call, err)
+	}
+	return err
+}
+
 // limited runs a call of the store within StoreTimeout. Statements of the handler have
 // no limit but their context.
 func (t *ownTx) limited(ctx context.Context, call func(ctx context.Context) error) error {
@@ -208,9 +219,9 @@ func (t *ownTx) limited(ctx context.Context, call func(ctx context.Context) erro
 	return err
 }
 
-// cleanupTimeout limits the work after a transaction that its handler has ended, and of
-// batches. The rest of the work of Run after its transaction has a limit of StoreTimeout.
-// The context of the caller may have ended before.
+// cleanupTimeout limits the check of a transaction whose handler has failed, and how long
+// a batch waits for the locks of a connection that broke. The rest of the work after a
+// transaction has a limit of StoreTimeout. The context of the caller may have ended before.
 const cleanupTimeout = 10 * time.Second
 
 // noteAttempt records an attempt whose transaction was rolled back, unless another
@@ -237,7 +248,8 @@ func (a *Atomic) noteDoubt(ctx context.Context, t *storeTx) error {
 }
 
 // note makes the claim of a transaction again, with the state and error of p. If p is
-// parked and the transaction has committed its own record, note replaces that record.
+// parked and the handler has committed the claim, note replaces the claim. It does not
+// replace a record that has an outcome.
 func (a *Atomic) note(ctx context.Context, t *storeTx, p store.Proposal) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cleanupTimeout)
 	defer cancel()
@@ -248,7 +260,7 @@ func (a *Atomic) note(ctx context.Context, t *storeTx, p store.Proposal) (err er
 	} else {
 		f, err = a.notes.Claim(ctx, p)
 	}
-	if err == nil && !f.Won && p.State == store.Unknown && f.Record.Owner == t.claimed.Owner {
+	if err == nil && !f.Won && p.State == store.Unknown && f.Record.Owner == t.claimed.Owner && !f.Record.State.Terminal() {
 		_, err = a.notes.Swap(ctx, f.Record.Seen(), p)
 	}
 	return err

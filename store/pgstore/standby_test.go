@@ -208,3 +208,38 @@ func TestOpen_OnNotice_IsCalled(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// COMMIT waits for a standby that is away. The calls are in doubt, also if the handler has
+// used the connection, which it may. No record is parked: made again, the calls get their
+// results.
+func TestRunWhole_StandbyAwayAtCommit_SameCallGetsResult(t *testing.T) {
+	t.Parallel()
+	srv := newStandbyServer(t)
+	p := newShop(t, openAt(t, srv.URL(), nil), &semel.Options{StoreTimeout: 300 * time.Millisecond})
+	keys := []string{"a", "b", "c"}
+	run := func(lose func()) []Ended {
+		return p.a.RunWhole(t.Context(), poll(keys...), func(ctx context.Context, fresh []*PendingCall) error {
+			tx, _ := TxFrom(ctx)
+			_ = tx.Conn().TypeMap()
+			for _, n := range fresh {
+				if _, err := p.pay(keys[n.Index], nil)(ctx, n.Execution, tx); err != nil {
+					return err
+				}
+			}
+			lose()
+			return nil
+		})
+	}
+	for i, e := range run(func() { srv.standby(t, "nobody") }) {
+		if !errors.Is(e.Err, semel.ErrUnavailable) || !errors.Is(e.Err, semel.ErrInDoubt) {
+			t.Errorf("%s: %v; want ErrUnavailable, in doubt", keys[i], e.Err)
+		}
+	}
+	srv.standby(t, "")
+	for i, e := range run(func() {}) {
+		if e.Err != nil {
+			t.Errorf("%s with the standby: %v", keys[i], e.Err)
+		}
+	}
+	p.want(t, keys...)
+}

@@ -67,6 +67,7 @@ type storeTx struct {
 	handler      *handlertx.State
 	ended        bool // the handler may have ended the transaction itself
 	uncertain    bool // it may have, but a failed transaction cannot tell
+	checked      bool // it had not, when the last queueCheck was answered
 }
 
 func (s *Store) newTx(db pgwire.Execer, late bool) *storeTx {

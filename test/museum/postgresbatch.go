@@ -29,15 +29,17 @@ var postgresBatches = []Mutant{
 	{
 		Name: "PostgreSQL, batches: a commit without an answer counts as done", Rule: "rule 9", Parent: "M7: CAMEL-24046",
 		Dir: postgres, Func: "(*batchTry).commit", Package: postgres, Run: "TestRunWhole_ConnectionCut_EffectsOnce",
-		Old: `
-			if committed {
-				return nil
-			}
-			undone = known`,
-		New: `
-			if committed || !committed && known {
-				return nil
-			}`,
+		Old: "case committed:", New: "case committed, known:",
+	},
+	{
+		Name: "PostgreSQL, batches: a COMMIT without an answer is the handler's own", Rule: "rule 9",
+		Dir: postgres, Func: "(*batchRun).try", Package: postgres, Run: "TestRunWhole_StandbyAwayAtCommit_SameCallGetsResult",
+		Old: "t.finished.Lent() && !t.committing", New: "t.finished.Lent()",
+	},
+	{
+		Name: "PostgreSQL, batches: a committed outcome is parked", Rule: "rule 8",
+		Dir: postgres, Func: "(*Atomic).note", Package: postgres, Run: "TestPrefetch_HandlerCommits_RecordsStay",
+		Old: "&& !f.Record.State.Terminal()", New: "",
 	},
 	{
 		Name: "PostgreSQL, batches: what is behind an outage overtakes", Rule: "ack",
@@ -157,7 +159,7 @@ var postgresBatches = []Mutant{
 	{
 		Name: "PostgreSQL, batches: who breaks a connection at COMMIT sinks the batch", Rule: "lanes",
 		Dir: postgres, Func: "(*batchTry).commit", Package: postgres, Run: "TestRunWhole_CallBreaksConnection_OthersSucceed/at_COMMIT",
-		Old: "if broke && undone {", New: "if broke && !undone {",
+		Old: "case broke:", New: "case broke && !known:",
 	},
 	{
 		Name: "PostgreSQL, batches: a call that did not run is in doubt", Rule: "rule 14",
@@ -167,7 +169,7 @@ var postgresBatches = []Mutant{
 	{
 		Name: "PostgreSQL, batches: a duplicate is in doubt because its neighbour's handler commits", Rule: "rule 14",
 		Dir: postgres, Func: "(*batchRun).endInDoubt", Package: postgres, Run: "TestRunWhole_HandlerCommits_OnlyItsCallsInDoubt",
-		Old: "c.claimed != nil {", New: "c.batch != nil {",
+		Old: "case c.claimed == nil:", New: "case c.batch == nil:",
 	},
 	{
 		Name: "PostgreSQL, batches: a watermark does not say that its COMMIT broke", Rule: "rule 13",

@@ -4,6 +4,21 @@ package museum
 // and no other message does.
 var postgresNotes = []Mutant{
 	{
+		Name: "PostgreSQL, watermarks: a frozen member keeps the watermark that it looks up", Rule: "rule 14",
+		Dir: pgkafka, Func: "statementsOf", Package: pgkafka, Run: "TestWatermark_LookupFreezes_LockReleased",
+		Old: "SELECT set_config('idle_in_transaction_session_timeout', $4::text, true) FROM", New: "SELECT $4::text FROM",
+	},
+	{
+		Name: "PostgreSQL, watermarks: a server that ends the connection at COMMIT has refused it", Rule: "rule 9",
+		Dir: "store/pgstore/internal/pgwire", Func: "EndsConnection", Package: pgkafka, Run: "TestWatermark_CommitUnanswered_OutcomeFound",
+		Old: `severity == "FATAL"`, New: `severity == "ERROR"`,
+	},
+	{
+		Name: "PostgreSQL, watermarks: a handler that ends its transaction is an outage", Rule: "rule 13",
+		Dir: kafkapg, Func: "mayBeOneMessage", Package: kafkapg, Run: "TestHandle_HandlerHidesRefusedCommit_BlamesOneMessage",
+		Old: "errors.Is(err, pgkafka.ErrEnded) ||", New: "",
+	},
+	{
 		Name: "PostgreSQL, notes: a try that failed counts as one without an end, too", Rule: "rule 13",
 		Dir: pgkafka, Func: "(*CrashMarker).Ended", Package: kafkapg, Run: "TestIsolated_HandlerFails_CountsOneAttempt",
 		Old: `

@@ -28,6 +28,41 @@ var postgresTxs = []Mutant{
 		Old: `!strings.HasPrefix(c, "08")`, New: `!strings.HasPrefix(c, "080")`,
 	},
 	{
+		Name: "PostgreSQL, Atomic: a COMMIT that the server answered before it stopped is unanswered", Rule: "rule 9",
+		Dir: postgres, Func: "(*ownTx).sendCommit", Package: postgres, Run: "TestAtomic_ServerStopsAfterCommit_ResultReturned",
+		Old: "if committed {", New: "if committed && err == nil {",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a server that ends the connection at COMMIT has refused it", Rule: "rule 9",
+		Dir: "store/pgstore/internal/pgwire", Func: "Refused", Package: postgres, Run: "TestAtomic_ConnectionEndedAtCommit_OutcomeFound",
+		Old: "&& !EndsConnection(err)", New: "",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a standby that has not replayed a commit says that there is none", Rule: "rule 9",
+		Dir: postgres, Func: "(*Store).committedAndSettled", Package: postgres, Run: "TestFailover_StandbyHasNotReplayedCommit_InDoubt",
+		Old: "case inRecovery:", New: "case inRecovery && err != nil:",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a standby that has not replayed the handler's own commit says that it was rolled back", Rule: "rule 9",
+		Dir: postgres, Func: "(*ownTx).fate", Package: postgres, Run: "TestFailover_StandbyHasNotReplayedCommit_InDoubt",
+		Old: "CASE WHEN NOT pg_is_in_recovery() THEN pg_xact_status($1::text::xid8) END", New: "pg_xact_status($1::text::xid8)",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a frozen process keeps the key that it looks up", Rule: "rule 14",
+		Dir: postgres, Func: "(*Store).committedAndSettled", Package: postgres, Run: "TestAtomic_LookupFreezes_KeyBecomesFree",
+		Old: "set_config('idle_in_transaction_session_timeout', $3::text, true)", New: "$3::text",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a key is parked because the server cannot be asked", Rule: "rule 14",
+		Dir: postgres, Func: "(*Atomic).endedByHandler", Package: postgres, Run: "TestAtomic_ConnectionBreaksAndServerIsAway_KeyNotParked",
+		Old: "committed, known := t.fate(ctx)", New: "committed, known := t.mayHaveCommitted(ctx), true",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a commit of the handler is missed where the store's own got no answer", Rule: "atomic",
+		Dir: postgres, Func: "(*Atomic).afterCommit", Package: postgres, Run: "TestAtomic_HandlerCommitsAndCommitUnanswered_Parked",
+		Old: "if known && !committed && t.finished.Lent()", New: "if known && committed && t.finished.Lent()",
+	},
+	{
 		Name: "PostgreSQL, Atomic: what another has settled is taken for one's own commit", Rule: "rule 4",
 		Dir: postgres, Func: "(*Store).committedAndSettled", Package: postgres, Run: "TestAtomic_OtherOwnerSettled_NotOwnCommit",
 		Old: "settled = err == nil && f.Record.Owner == won.Owner && f.Record.State.Terminal()",
@@ -122,7 +157,7 @@ var postgresTxs = []Mutant{
 	{
 		Name: "PostgreSQL, Atomic: a COMMIT that the server always refuses is tried for ever", Rule: "rule 13",
 		Dir: postgres, Func: "(*Atomic).try", Package: postgres, Run: "TestAtomic_CommitRefused_CountsAttempt",
-		Old: "if refused && mayBeItsContent(commitErr) &&", New: "if !refused && mayBeItsContent(commitErr) &&",
+		Old: "if known && answered && mayBeItsContent(commitErr) &&", New: "if known && !answered && mayBeItsContent(commitErr) &&",
 	},
 	{
 		Name: "PostgreSQL, Atomic: a code of a server in trouble that a trigger raises is an outage", Rule: "rule 13",
@@ -136,8 +171,8 @@ var postgresTxs = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, Atomic: an effect that the handler has committed itself leaves no record", Rule: "atomic",
-		Dir: postgres, Func: "(*ownTx).mayHaveCommitted", Package: postgres, Run: "TestDoSQL_HandlerEndsTheTransaction_IsAnError",
-		Old: "if xid == \"\" {\n				return true", New: "if xid != \"\" {\n				return false",
+		Dir: postgres, Func: "(*ownTx).fate", Package: postgres, Run: "TestDoSQL_HandlerEndsTheTransaction_IsAnError",
+		Old: "if xid == \"\" {\n				return true, true", New: "if xid != \"\" {\n				return false, true",
 	},
 	{
 		Name: "PostgreSQL, Atomic: a handler may end its transaction by a statement", Rule: "atomic",

@@ -29,8 +29,9 @@ func statementsOf(st *pgstore.Store) *statements {
 		move: fill(`UPDATE {s}.semel_watermark SET next_offset = $7::bigint, last_offset = $7::bigint - 1, last_epoch = $10::integer, last_time = $11::bigint, updated = {now}
 			WHERE {partition} AND topic_id = $4::text AND epoch = $5::bigint AND next_offset BETWEEN $9::bigint AND $6::bigint
 			RETURNING current_setting('synchronous_standby_names') <> '', set_config('idle_in_transaction_session_timeout', $8::text, true)`),
-		read:    fill(`SELECT topic_id, next_offset, epoch FROM {s}.semel_watermark WHERE {partition}`),
-		lockRow: fill(`SELECT FROM {s}.semel_watermark WHERE {partition} FOR UPDATE`),
+		read: fill(`SELECT topic_id, next_offset, epoch FROM {s}.semel_watermark WHERE {partition}`),
+		// The setting is for a process that freezes before it has read the row.
+		lockRow: fill(`SELECT set_config('idle_in_transaction_session_timeout', $4::text, true) FROM {s}.semel_watermark WHERE {partition} FOR UPDATE`),
 		forget: fill(`WITH n AS (DELETE FROM {s}.semel_crash_marker WHERE consumer = $1::text AND topic = $2::text)
 			DELETE FROM {s}.semel_watermark WHERE consumer = $1::text AND topic = $2::text`),
 

@@ -225,7 +225,7 @@ func lend(ctx context.Context, tx pgx.Tx, fn func(ctx context.Context, tx pgx.Tx
 
 // outcome is the error of a COMMIT, or nil if the COMMIT has moved the watermark.
 func (w *Watermark) outcome(ctx context.Context, next int64, err error) error {
-	broke := pgwire.Code(err) == "" || strings.HasPrefix(pgwire.Code(err), "08") || strings.HasPrefix(pgwire.Code(err), "57P")
+	broke := pgwire.Code(err) == "" || strings.HasPrefix(pgwire.Code(err), "08") || strings.HasPrefix(pgwire.Code(err), "57P") || pgwire.EndsConnection(err)
 	if !pgwire.Refused(err) {
 		switch moved, known := w.hasMoved(ctx, next); {
 		case moved:
@@ -252,7 +252,7 @@ func (w *Watermark) hasMoved(ctx context.Context, next int64) (moved, known bool
 	for {
 		at := int64(0)
 		err := pgx.BeginTxFunc(ctx, w.db.Own, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
-			if _, err = tx.Exec(ctx, w.sql.lockRow, w.partition.Consumer, w.partition.Topic, w.partition.Partition); err == nil {
+			if _, err = tx.Exec(ctx, w.sql.lockRow, w.partition.Consumer, w.partition.Topic, w.partition.Partition, pgwire.Millis(w.db.MaxIdleTx)); err == nil {
 				at, err = w.read(ctx, tx)
 			}
 			return err

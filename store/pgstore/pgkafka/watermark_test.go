@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/semel-go/semel/store/pgstore"
 	"github.com/semel-go/semel/store/pgstore/internal/cuttest"
@@ -201,11 +202,23 @@ func TestWatermark_ManyOwners_EffectsOnce(t *testing.T) {
 	}
 }
 
-// A connection that is cut at the commit: Do finds out what came of it.
+// A connection that is cut at the commit, without a word or with an error of a server that
+// stops: Do finds out what came of it.
 func TestWatermark_CommitUnanswered_OutcomeFound(t *testing.T) {
-	for name, after := range map[string]bool{"after": true, "before": false} {
+	fatal, err := (&pgproto3.ErrorResponse{Severity: "FATAL", Code: "57P01", Message: "terminating connection"}).Encode(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, way := range map[string]struct {
+		after bool
+		last  []byte
+	}{
+		"after": {after: true}, "before": {}, "after, and an error": {true, fatal}, "before, and an error": {false, fatal},
+	} {
 		t.Run(name, func(t *testing.T) {
+			after := way.after
 			c, url := cuttest.New(t, pgtest.URL(t), after)
+			c.Last = way.last
 			p := newShop(t, nil)
 			w := own(t, p.st, 0)
 			w.db = through(t, w.db, url)
@@ -224,45 +237,6 @@ func TestWatermark_CommitUnanswered_OutcomeFound(t *testing.T) {
 				t.Errorf("%d cuts, %d effects of 10 offsets", c.Cuts.Load(), n)
 			}
 		})
-	}
-}
-
-// Nor is there anything to wait for where another has the partition.
-func TestWatermark_FencedOwnerCommit_NotWaitedFor(t *testing.T) {
-	p := newShop(t, nil)
-	w := own(t, p.st, 0)
-	own(t, p.st, 0)
-	start := time.Now()
-	if is, _ := w.hasMoved(t.Context(), 0); is {
-		t.Error("it came")
-	}
-	if took := time.Since(start); took > commitTimeout/2 {
-		t.Errorf("it took %v", took)
-	}
-}
-
-// Whether a commit that got no answer has moved the watermark is known when it
-// has ended, and not before.
-func TestWatermark_CommitInFlight_WaitedFor(t *testing.T) {
-	p := newShop(t, nil)
-	w := own(t, p.st, 0)
-	tx := p.begin(t)
-	if err := w.Move(t.Context(), tx, Span{First: 0, Next: 3}); err != nil {
-		t.Fatal(err)
-	}
-	came := make(chan bool, 1)
-	go func() {
-		is, known := w.hasMoved(t.Context(), 3)
-		came <- is && known
-	}()
-	waitFor(t, "it waits, or does not", func() bool {
-		return len(came) > 0 || p.ask(t, "SELECT count(*)::int FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%semel_watermark%'") > 0
-	})
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if !<-came {
-		t.Error("what was committed has not come")
 	}
 }
 

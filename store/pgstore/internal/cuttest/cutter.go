@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"slices"
 	"sync/atomic"
 	"testing"
 )
@@ -17,10 +18,17 @@ import (
 type Cutter struct {
 	to    string
 	text  atomic.Pointer[string]
-	after bool // the request goes on, the answer does not
+	after bool            // the request goes on, the answer does not
+	ended <-chan struct{} // closed at the end of the test
 	// Until is a text in the answer at which the connection is cut; empty: the first
 	// answer. Set it before At.
 	Until string
+	// Last is the end of the answer that the client gets before the connection is cut,
+	// after the answer up to Until; nil: the client gets no answer. Set it before At.
+	Last []byte
+	// Freeze keeps the connection open instead, and passes nothing, for this request and
+	// each later one with the text. Set it before At.
+	Freeze bool
 	// Cuts counts the cuts.
 	Cuts atomic.Int64
 }
@@ -33,7 +41,7 @@ func New(t *testing.T, address string, after bool) (*Cutter, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Cutter{to: u.Host, after: after}
+	c := &Cutter{to: u.Host, after: after, ended: t.Context().Done()}
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -62,15 +70,24 @@ func (c *Cutter) carry(client net.Conn) {
 	defer func() { _ = server.Close() }()
 	var cut atomic.Bool
 	go func() {
+		var answer []byte
 		buf := make([]byte, 64<<10)
 		for {
 			n, err := server.Read(buf)
-			if err != nil || cut.Load() && bytes.Contains(buf[:n], []byte(c.Until)) {
+			if cut.Load() {
+				answer = append(answer, buf[:n]...)
+				before, _, found := bytes.Cut(answer, []byte(c.Until))
+				if found && c.Last != nil {
+					_, _ = client.Write(slices.Concat(before, []byte(c.Until), c.Last))
+				}
+				if err == nil && !found {
+					continue
+				}
+				err = io.EOF
+			}
+			if err != nil {
 				_ = client.Close()
 				return
-			}
-			if cut.Load() {
-				continue
 			}
 			if _, err := client.Write(buf[:n]); err != nil {
 				return
@@ -84,10 +101,15 @@ func (c *Cutter) carry(client net.Conn) {
 			return
 		}
 		if text := c.text.Load(); text != nil && bytes.Contains(buf[:n], []byte(*text)) {
-			c.text.Store(nil)
 			c.Cuts.Add(1)
+			if c.Freeze {
+				<-c.ended
+				return
+			}
+			c.text.Store(nil)
 			cut.Store(true)
 			if !c.after {
+				_, _ = client.Write(c.Last)
 				return
 			}
 		}

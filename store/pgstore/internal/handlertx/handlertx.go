@@ -67,14 +67,17 @@ const DivisionByZero = "22012"
 // lend looks up the id of the transaction when the handler asks for the connection. A
 // transaction that has failed cannot be committed, and has no answer.
 func (s *State) lend(tx pgx.Tx) {
-	if conn := tx.Conn(); s.lent.Load() || conn == nil || conn.IsClosed() || conn.PgConn().TxStatus() != 'T' {
+	conn := tx.Conn()
+	if s.lent.Load() || conn == nil || conn.IsClosed() || conn.PgConn().TxStatus() != 'T' {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	xid := ""
-	_ = tx.QueryRow(ctx, CurrentXID).Scan(&xid) // if it fails, it is not known
-	s.Lend(xid)
+	err := tx.QueryRow(ctx, CurrentXID).Scan(&xid) // if it fails, it is not known
+	if err == nil || !conn.IsClosed() {            // a closed connection cannot commit
+		s.Lend(xid)
+	}
 }
 
 // Tx is a transaction as a handler sees it. The handler cannot end it by a method, or

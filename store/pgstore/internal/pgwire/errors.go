@@ -1,6 +1,7 @@
 package pgwire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,8 +75,8 @@ func noPartition(err error) bool {
 	return ok && e.Code == CheckViolation && e.TableName == RecordTable && e.ConstraintName == ""
 }
 
-// Code is the server's code of err, empty if err is not from the server. If there
-// is a code, the server has answered, and has not carried out the statement.
+// Code is the server's code of err, empty if err is not from the server. Refused reports
+// whether the statement was not carried out.
 func Code(err error) string {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code
@@ -85,10 +86,23 @@ func Code(err error) string {
 
 // Refused reports that the server has answered, and has not carried out the
 // statement. It is false for 08P01, the answer of a pooler that has lost its server, and
-// for the other codes of connections, unless a function of the application raised one.
+// for the other codes of connections, unless a function of the application raised one. It
+// is false, too, if the server has ended the connection: see EndsConnection.
 func Refused(err error) bool {
 	c := Code(err)
-	return c != "" && (!strings.HasPrefix(c, "08") || raised(err))
+	return c != "" && (!strings.HasPrefix(c, "08") || raised(err)) && !EndsConnection(err)
+}
+
+// EndsConnection reports that the server has answered, and has ended the connection
+// (FATAL). It may have carried out the statement before: a server that is stopped while it
+// commits answers COMMIT first, and then ends the connection with 57P01.
+func EndsConnection(err error) bool {
+	p, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok || strings.HasPrefix(p.Code, "08") {
+		return false
+	}
+	severity := cmp.Or(p.SeverityUnlocalized, p.Severity)
+	return severity == "FATAL" || severity == "PANIC"
 }
 
 // RefusedForContent reports that the server refused a statement, or COMMIT, for
