@@ -50,6 +50,8 @@ var (
 	// ErrInDoubt is in the Cause of an ErrUnavailable or ErrCanceled if the answer
 	// to the COMMIT of a transaction was lost, so the handler's writes may have
 	// been committed. Make the same call again, with the same key, to find out.
+	// If the handler has committed the transaction itself, which it must not, the
+	// error is neither ErrUnavailable nor ErrCanceled, and the key is parked.
 	ErrInDoubt = errors.New("semel: the transaction may have been committed")
 	// ErrOutcomeNotStored: the handler ran and its result is returned, but the
 	// result could not be stored. After the lease has expired, a duplicate runs
