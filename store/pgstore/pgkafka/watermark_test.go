@@ -202,11 +202,23 @@ func TestWatermark_ManyOwners_EffectsOnce(t *testing.T) {
 	}
 }
 
-// A connection that is cut at the commit: Do finds out what came of it.
+// A connection that is cut at the commit, without a word or with an error of a server that
+// stops: Do finds out what came of it.
 func TestWatermark_CommitUnanswered_OutcomeFound(t *testing.T) {
-	for name, after := range map[string]bool{"after": true, "before": false} {
+	fatal, err := (&pgproto3.ErrorResponse{Severity: "FATAL", Code: "57P01", Message: "terminating connection"}).Encode(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, way := range map[string]struct {
+		after bool
+		last  []byte
+	}{
+		"after": {after: true}, "before": {}, "after, and an error": {true, fatal}, "before, and an error": {false, fatal},
+	} {
 		t.Run(name, func(t *testing.T) {
+			after := way.after
 			c, url := cuttest.New(t, pgtest.URL(t), after)
+			c.Last = way.last
 			p := newShop(t, nil)
 			w := own(t, p.st, 0)
 			w.db = through(t, w.db, url)
