@@ -168,3 +168,40 @@ func TestStep_InTransactionOfCaller_UsedAgain_LooksWhetherItIsRecorded(t *testin
 	}
 	p.want(t, "k")
 }
+
+// A step that fails is undone with the steps in it, and the transaction goes on.
+func TestStep_RolledBackInTransaction_RunsAgainWithItsSteps(t *testing.T) {
+	later := errors.New("later")
+	for name, run := range map[string]func(p *shop, g *semel.Guard, fn func(ctx context.Context, x *semel.Execution) error) error{
+		"call of an Atomic": func(p *shop, _ *semel.Guard, fn func(ctx context.Context, x *semel.Execution) error) error {
+			return semel.Once(t.Context(), p.a, call("k"), fn)
+		},
+		"step of a leased call": func(p *shop, g *semel.Guard, fn func(ctx context.Context, x *semel.Execution) error) error {
+			return semel.Once(t.Context(), g, call("k"), func(ctx context.Context, x *semel.Execution) error {
+				return semel.Once(ctx, p.a, x.Step("transaction"), fn)
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := openShop(t, nil)
+			err := run(p, leased(t, p.s, nil), func(ctx context.Context, x *semel.Execution) error {
+				for _, result := range []error{later, nil} {
+					err := semel.Once(ctx, p.a, x.Step("outer"), func(ctx context.Context, outer *semel.Execution) error {
+						if _, err := Do(ctx, p.a, outer.Step("inner"), pay("k", nil)); err != nil {
+							t.Errorf("the inner step: %v", err)
+						}
+						return result
+					})
+					if !errors.Is(err, result) {
+						t.Errorf("the outer step: %v, want %v", err, result)
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			p.want(t, "k")
+		})
+	}
+}

@@ -80,7 +80,7 @@ var steps = []Mutant{
 	},
 	{
 		Name: "steps in a step that is rolled back count as used", Rule: "steps",
-		Dir: core, Func: "(*journal).end", Package: lite, Run: "TestStep_NameUsedTwice_InTransactions_IsInvalid",
+		Dir: core, Func: "(*journal).end", Package: lite, Run: "TestStep_RolledBackInTransaction_RunsAgainWithItsSteps",
 		Old: "j.use(name, stepUse{state: stepUncommitted})", New: "j.use(name, u)",
 	},
 	{
