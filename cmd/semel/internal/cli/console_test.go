@@ -121,6 +121,7 @@ func TestConsole_OptionsThatLetAnybodyIn_Refused(t *testing.T) {
 		"give both or none":                       {"--tls-cert", "c"},
 		"--retention: \"0s\"":                     {"--retention", "0s"},
 		"--metrics: \"a:1\": \"a:1\" is no address of metrics": {"--metrics", "a:1"},
+		"--metrics: URLs[0] is no address of metrics":          {"--metrics", "ftp://eve:secret@a/metrics"},
 	} {
 		if r := command(t, append([]string{"console", "--store", storeURL}, args...)...); r.code != program.ExitUsage || !strings.Contains(r.stderr, want) {
 			t.Errorf("%q: %+v, want %s", args, r, want)
