@@ -41,7 +41,8 @@ type executionMethods interface {
 // the failure, and a failure's writes are undone. Otherwise roll back; the
 // transaction contains nothing of the call any more, even if it commits all the
 // same. RunIn never waits, because the caller may hold locks: a duplicate of a
-// call in progress fails at once with semel.ErrInProgress.
+// call in progress fails at once with semel.ErrInProgress. After the commit call
+// Committed.
 func RunIn(ctx context.Context, g *semel.Guard, tx store.Tx, call semel.Call, fn semel.Handler) (semel.Result, error) {
 	return bridge.Guard(g).(guardMethods).RunIn(ctx, tx, call, fn)
 }

@@ -14,47 +14,52 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// end decides how a run goes on after the definition has returned err. Nil: the saga has
-// succeeded.
+// end decides how a run goes on after the definition has returned err, and runs the
+// compensations if the saga has turned back. Nil: the saga has succeeded.
 func (r *Run) end(caller, ctx, forward context.Context, err error) error {
+	turned, err := r.decide(caller, ctx, forward, err)
+	if err != nil || !turned {
+		return err
+	}
+	return r.turnBack(ctx)
+}
+
+// decide is end without the compensations.
+func (r *Run) decide(caller, ctx, forward context.Context, err error) (turned bool, _ error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case r.stuck != nil:
-		return r.stuck
+		return false, r.stuck
 	case r.unread != nil:
-		return &effect.Pause{Wait: r.rules.backoff(1), Attempt: r.attempts(), Err: r.unread}
+		return false, &effect.Pause{Wait: r.rules.backoff(1), Attempt: r.attempts(), Err: r.unread}
 	case err != nil && ctx.Err() != nil: // the lease is lost, or nearly
-		return &effect.Pause{Wait: r.rules.backoff(1), Attempt: r.attempts(), Err: err}
+		return false, &effect.Pause{Wait: r.rules.backoff(1), Attempt: r.attempts(), Err: err}
 	}
-	turned := r.back != nil
-	if !turned {
+	if r.back == nil {
 		failure, failed := errors.AsType[*semel.Failure](err)
 		late := err != nil && errors.Is(context.Cause(forward), errDeadline)
 		switch {
 		case r.pausing:
-			return r.waits()
+			return false, r.waits()
 		case failed && !errors.Is(err, semel.ErrOutcomeNotStored):
 			r.back = failure
 		case late:
 			if err := r.tooLate(); err != nil {
-				return err
+				return false, err
 			}
 		case err == nil:
-			return r.skipped()
+			return false, r.skipped()
 		case caller.Err() != nil: // the attempt did not fail
-			return &effect.Pause{Attempt: r.attempts(), Err: err}
+			return false, &effect.Pause{Attempt: r.attempts(), Err: err}
 		default:
-			return r.again(err)
+			return false, r.again(err)
 		}
 	}
 	if i := slices.IndexFunc(r.started, func(u *use) bool { return u.state == held }); i >= 0 {
-		return &effect.Stuck{Err: fmt.Errorf("step %q may have happened, so that nothing is undone", r.started[i].name)}
+		return false, &effect.Stuck{Err: fmt.Errorf("step %q may have happened, so that nothing is undone", r.started[i].name)}
 	}
-	if err := r.skipped(); err != nil {
-		return err
-	}
-	return r.turnBack(ctx)
+	return true, r.skipped()
 }
 
 // attempts is the number of failed attempts if this one does not count.
@@ -86,28 +91,49 @@ func (r *Run) skipped() error {
 }
 
 // turnBack runs the compensations in the reverse order of the steps' start, and returns
-// the failure of the saga after all have succeeded.
+// the failure of the saga after all have succeeded. It does not hold mu while it asks the
+// store or runs a compensation, which may use the Run.
 func (r *Run) turnBack(ctx context.Context) error {
 	if r.recorded[backStep] == nil {
 		f, err := r.recordBack(ctx, r.back)
 		if err != nil {
-			return r.again(err)
+			return r.lockedAgain(err)
 		}
+		r.mu.Lock()
 		r.back = f
+		r.mu.Unlock()
 	}
-	for _, u := range slices.Backward(r.started) {
-		if u.undo == nil || u.state == noEffect {
-			continue
-		}
+	r.mu.Lock()
+	started := slices.Clone(r.started)
+	r.mu.Unlock()
+	for _, u := range slices.Backward(started) {
 		if err := r.compensate(ctx, u); err != nil {
 			return err
 		}
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stuck != nil { // by a compensation that used a step
+		return r.stuck
+	}
 	return r.back
+}
+
+// lockedAgain is again for a caller that does not hold mu.
+func (r *Run) lockedAgain(err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.again(err)
 }
 
 // compensate runs one compensation, or finds it recorded.
 func (r *Run) compensate(ctx context.Context, u *use) error {
+	r.mu.Lock()
+	state := u.state
+	r.mu.Unlock()
+	if u.undo == nil || state == noEffect {
+		return nil
+	}
 	gaveUp := false
 	res, err := r.core.guard.Run(ctx, r.step(u.name+undoPart), func(ctx context.Context, _ *semel.Execution) (o store.Outcome, err error) {
 		defer func() {
@@ -115,19 +141,19 @@ func (r *Run) compensate(ctx context.Context, u *use) error {
 				err = fmt.Errorf("it panicked: %v", p)
 			}
 		}()
-		err = effect.Readable(u.undo(ctx, At{x: r.x, step: u.name, undo: true, inDoubt: u.state == inDoubt}))
+		err = effect.Readable(u.undo(ctx, At{x: r.x, step: u.name, undo: true, inDoubt: state == inDoubt}))
 		if _, gaveUp = errors.AsType[*semel.Failure](err); gaveUp {
 			err = errors.New(err.Error()) // it must not be recorded: an operator can let it run again
 		}
 		return o, err
 	})
 	if err == nil {
-		r.progress = r.progress || !res.Replayed
+		r.noteProgress(&res)
 		return nil
 	}
 	err = fmt.Errorf(history.CompensationOf+"%q: %w", u.name, err)
 	if gaveUp {
 		return &effect.Stuck{Err: err}
 	}
-	return r.again(err)
+	return r.lockedAgain(err)
 }

@@ -136,3 +136,44 @@ func TestRule2_StepInDoubtAtDeadline_CompensationIsTold(t *testing.T) {
 		}
 	})
 }
+
+// Rules 2 and 5: a compensation that uses the Run gets recorded steps, and starts none.
+func TestRule5_CompensationUsesStep_StartsNone(t *testing.T) {
+	t.Parallel()
+	g, err := semel.New(memstore.New(nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	s, err := saga.New(g, saga.Definition[string, string]{
+		Name: "order", Steps: []string{"hold", "never"},
+		Run: func(ctx context.Context, r *saga.Run, _ string) (string, error) {
+			_, err := saga.Step(ctx, r, "hold", func(context.Context, saga.At) (string, error) { return "", nil }, func(ctx context.Context, _ saga.At, _ string) error {
+				_, err := saga.Step(ctx, r, "never", func(context.Context, saga.At) (string, error) {
+					t.Error("a step has started in a compensation")
+					return "", nil
+				}, nil)
+				if err == nil {
+					t.Error("a step in a compensation: no error")
+				}
+				return nil
+			})
+			return "", errors.Join(err, errRefused)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_, err := s.Do(t.Context(), "ann", "1", "in")
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, errRefused) {
+			t.Errorf("error %v, want the failure of the saga", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the compensation waits for the Run for ever")
+	}
+}

@@ -257,6 +257,13 @@ func (r *Run) unfinished() string {
 	return strings.Join(names, " and ") + " did not end: "
 }
 
+// noteProgress notes that the run may have recorded a step.
+func (r *Run) noteProgress(res *semel.Result) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.progress = r.progress || !res.Replayed
+}
+
 // recordBack records that the saga has turned back, and returns the recorded failure.
 func (r *Run) recordBack(ctx context.Context, f *semel.Failure) (*semel.Failure, error) {
 	res, err := r.core.guard.Run(ctx, r.x.Step(backStep), func(context.Context, *semel.Execution) (store.Outcome, error) {
@@ -269,7 +276,7 @@ func (r *Run) recordBack(ctx context.Context, f *semel.Failure) (*semel.Failure,
 	if err != nil {
 		return nil, err
 	}
-	r.progress = r.progress || !res.Replayed
+	r.noteProgress(&res)
 	f = &semel.Failure{}
 	if err := json.Unmarshal(res.Body, f); err != nil {
 		return nil, &effect.Stuck{Err: fmt.Errorf("the failure of the saga cannot be read: %w", err)}

@@ -3,6 +3,11 @@ package museum
 // Sagas: the eight rules of docs/sagas.md, and the timers that bring a saga back.
 var sagas = []Mutant{
 	{
+		Name: "a compensation runs under the lock of its Run", Rule: "saga 5",
+		Dir: flow, Func: "(*Run).compensate", Package: flow, Run: "TestRule5_CompensationUsesStep_StartsNone",
+		Old: "state := u.state\n\tr.mu.Unlock()", New: "state := u.state\n\tdefer r.mu.Unlock()",
+	},
+	{
 		Name: "a recorded step that the definition does not list is ignored", Rule: "saga 1",
 		Dir: flow, Func: "(*Run).check", Package: flow, Run: "TestRule1_RecordedStepIsNotListed_ParksAndNamesIt",
 		Old: `base == "saga" || r.rules.lists(base)`, New: `base != "" || r.rules.lists(base)`,
@@ -15,31 +20,31 @@ var sagas = []Mutant{
 	{
 		Name: "compensations run in the order of the steps", Rule: "saga 2",
 		Dir: flow, Func: "(*Run).turnBack", Package: flow, Run: "TestRule2_StepRefused_UndoneInReverse",
-		Old: "slices.Backward(r.started)", New: "slices.All(r.started)",
+		Old: "slices.Backward(started)", New: "slices.All(started)",
 	},
 	{
 		Name: "a refused step is undone", Rule: "saga 2",
-		Dir: flow, Func: "(*Run).turnBack", Package: flow, Run: "TestRule2_StepRefused_UndoneInReverse",
-		Old: "u.undo == nil || u.state == noEffect", New: "u.undo == nil",
+		Dir: flow, Func: "(*Run).compensate", Package: flow, Run: "TestRule2_StepRefused_UndoneInReverse",
+		Old: "u.undo == nil || state == noEffect", New: "u.undo == nil",
 	},
 	{
 		Name: "a compensation is not told of doubt", Rule: "saga 2",
 		Dir: flow, Func: "(*Run).compensate", Package: flow, Run: "TestRule2_StepInDoubtAtDeadline_CompensationIsTold",
-		Old: "inDoubt: u.state == inDoubt", New: "inDoubt: false",
+		Old: "inDoubt: state == inDoubt", New: "inDoubt: false",
 	},
 	{
 		Name: "a plain error turns a saga back", Rule: "saga 3",
-		Dir: flow, Func: "(*Run).end", Package: flow, Run: "TestRule3_PlainErrorOrDeadProcess_GoesOnForward",
-		Old: "default: return r.again(err)", New: "default: r.back = &semel.Failure{Message: err.Error()}",
+		Dir: flow, Func: "(*Run).decide", Package: flow, Run: "TestRule3_PlainErrorOrDeadProcess_GoesOnForward",
+		Old: "default: return false, r.again(err)", New: "default: r.back = &semel.Failure{Message: err.Error()}",
 	},
 	{
 		Name: "a recorded step that cannot be read counts as refused", Rule: "saga 3",
-		Dir: flow, Func: "(*Run).end", Package: flow, Run: "TestRule3_RecordedStepCannotBeRead_GoesOnForward",
+		Dir: flow, Func: "(*Run).decide", Package: flow, Run: "TestRule3_RecordedStepCannotBeRead_GoesOnForward",
 		Old: "case r.unread != nil:", New: "case r.unread != nil && r.pausing:",
 	},
 	{
 		Name: "a run that lost its lease says that a step is missing", Rule: "saga 1",
-		Dir: flow, Func: "(*Run).end", Package: flow, Run: "TestTurnBack_LeaseLostInDefinition_SagaIsNotStuck",
+		Dir: flow, Func: "(*Run).decide", Package: flow, Run: "TestTurnBack_LeaseLostInDefinition_SagaIsNotStuck",
 		Old: "case err != nil && ctx.Err() != nil:", New: "case err != nil && ctx.Err() != nil && r.pausing:",
 	},
 	{
