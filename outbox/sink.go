@@ -17,7 +17,8 @@ type Sink interface {
 	// The messages of one Order are in their order, and other calls have none of it at
 	// the same time. If a message is not sent, Publish must not send a later one of its
 	// Order. Before it sends a message, it looks at ctx.Err, which is not nil after the
-	// lease has ended. EachInTurn does all that for a sink that sends one message at a time.
+	// lease has ended, or after a lane of the messages was given to another publisher.
+	// EachInTurn does all that for a sink that sends one message at a time.
 	Publish(ctx context.Context, messages []Message, answer func(i int, err error))
 }
 

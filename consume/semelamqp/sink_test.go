@@ -66,8 +66,8 @@ func TestSink_Exchange_RoutesByTopic(t *testing.T) {
 // thawed is the context of a publisher that freezes after it has begun to publish, past
 // the end of its lease: no timer has run, so Done is not closed.
 type thawed struct {
-	context.Context //nolint:containedctx // it is one
-	looks           atomic.Int64
+	context.Context
+	looks atomic.Int64
 }
 
 func (c *thawed) Err() error {

@@ -90,6 +90,11 @@ var outboxes = []Mutant{
 		Old: "c.open == 0 && c.unsettled == 0", New: "c.open == 0 && c.unsettled == 0 && c.batch.ctx.lease == s.lease",
 	},
 	{
+		Name: "outbox to RabbitMQ: a message that waited for a channel is transmitted after the lease", Rule: "rule 6",
+		Dir: rabbit, Func: "(*publisher).deliver", Package: rabbit, Run: "TestSink_LeaseIsOverBeforeTransmission",
+		Old: "err := ctx.Err(); err != nil", New: "err := ctx.Err(); err != nil && ctx.Done() == nil",
+	},
+	{
 		Name: "outbox: an outage of the broker quarantines messages", Rule: "outbox",
 		Dir: outboxDir, Func: "(*session).failure", Package: outboxDir, Run: "TestPublisher_MaxAttempts",
 		Old: "exhausted && reachable", New: "exhausted && (reachable || exhausted)",
