@@ -8,7 +8,7 @@
 // A request has the message's headers, and these:
 //
 //   - Idempotency-Key: the message's ID, as a quoted string. If the ID has other characters
-//     than printable ASCII: "sha256-" and its SHA-256 in hexadecimal
+//     than printable ASCII, or a space at an end: "sha256-" and its SHA-256 in hexadecimal
 //   - webhook-id: the same without quotes, webhook-timestamp: the time of this attempt in seconds
 //   - webhook-signature: "v1," and the HMAC-SHA256 of ID, timestamp and body, in base64
 //

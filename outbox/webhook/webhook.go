@@ -162,9 +162,10 @@ func withoutURL(err error) error {
 }
 
 // headerID is an ID for headers: the ID, or its hash if it has other characters than
-// printable ASCII, which receivers read in different ways.
+// printable ASCII, which receivers read in different ways, or a space at an end, which HTTP
+// takes away.
 func headerID(id string) string {
-	if !strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r > '~' }) {
+	if !strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r > '~' }) && strings.TrimSpace(id) == id {
 		return id
 	}
 	sum := sha256.Sum256([]byte(id))
