@@ -215,7 +215,7 @@ func TestClaimIsTakenBackLate_HandlersRunSideBySide(t *testing.T) {
 		return undoing{s, openOn(t, clientAt(t, w.master.URL()), &Options{Prefix: s.opt.Prefix, AllowPark: true}), &late}
 	})
 	n := 0
-	for ; n < 10 && w.beside.Load() == 0; n++ {
+	for ; n < 50 && w.beside.Load() == 0; n++ {
 		w.rounds(t, [2][2]*semel.Guard{{guards[0][0], guards[0][0]}, {guards[1][0], guards[1][0]}}, 64)
 	}
 	figure(t, "with a claim that is taken back late, handlers of a key run side by side", true, int64(64*n), w.beside.Load(), "")
