@@ -223,9 +223,6 @@ func TestWatermark_CommitUnanswered_OutcomeFound(t *testing.T) {
 			w := own(t, p.st, 0)
 			w.db = through(t, w.db, url)
 			for i := range int64(10) {
-				if i == 5 { // from here on the server, or a pooler, says why it ends the connection
-					c.Last, _ = (&pgproto3.ErrorResponse{Severity: "FATAL", Code: "57P01", Message: "terminating connection"}).Encode(nil)
-				}
 				c.At("commit\x00") // and not "begin isolation level read committed"
 				if err := w.Do(t.Context(), Span{First: i, Next: i + 1}, p.offsets(i, i+1)); (err == nil) != after || !after && !errors.Is(err, ErrBroken) {
 					t.Errorf("offset %d: %v", i, err)

@@ -35,6 +35,8 @@ type Cutter struct {
 	AtOnce bool
 	// Cuts counts the cuts.
 	Cuts atomic.Int64
+
+	noCancel atomic.Bool // a request to cancel is lost
 }
 
 // New starts a Cutter before the server at address, and returns its own URL. If after,
@@ -113,19 +115,20 @@ func (c *Cutter) carry(client net.Conn) {
 				return
 			}
 			c.text.Store(nil)
+			c.noCancel.Store(c.AtOnce)
 			cut.Store(true)
 			if !c.after {
 				_, _ = client.Write(c.Last)
 				return
 			}
 		}
-		if c.AtOnce && isCancel(buf[:n]) {
+		if c.noCancel.Load() && isCancel(buf[:n]) {
 			return
 		}
 		if _, err := server.Write(buf[:n]); err != nil {
 			return
 		}
-		if cut.Load() && c.AtOnce {
+		if cut.Load() && c.noCancel.Load() {
 			_ = client.Close()
 			<-answered
 			return
