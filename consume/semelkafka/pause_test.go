@@ -50,6 +50,23 @@ func TestPace_RoomAgain_ResumesThePartition(t *testing.T) {
 	}
 }
 
+// One partition has new trouble before each Next. The messages of another are handed out.
+func TestHandOut_TroubleEachTime_MessagesGoOn(t *testing.T) {
+	s := apart(t, nil, 1, 0)
+	trouble := errors.New("partition 1 has no leader")
+	s.warn(trouble)
+	if ds, err := s.handOut(1); len(ds) > 0 || !errors.Is(err, trouble) {
+		t.Errorf("the first Next returns %d messages, error %v; want the trouble", len(ds), err)
+	}
+	s.warn(trouble)
+	if ds, err := s.handOut(1); len(ds) != 1 || err != nil {
+		t.Errorf("the second Next returns %d messages, error %v; want the message", len(ds), err)
+	}
+	if _, err := s.handOut(1); !errors.Is(err, trouble) {
+		t.Errorf("the third Next returns error %v, want the trouble", err)
+	}
+}
+
 // The client remembers what was paused when a partition went, and the partition
 // that comes back begins with an empty queue: nobody would resume it.
 func TestAssigned_PausedBefore_IsResumed(t *testing.T) {

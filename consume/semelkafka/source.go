@@ -40,6 +40,7 @@ type Source struct {
 	halted     int           // goroutines in withoutPolls; polls wait for them
 	interrupt  context.CancelFunc
 	trouble    error // the error of the next Next
+	reported   bool  // the last Next has returned trouble
 	broken     error // no message will come any more
 	dialed     error // why the last attempt to connect failed; nil: it did not
 	closing    bool
@@ -165,10 +166,11 @@ func (s *Source) handOut(limit int) (ds []driver.Delivery, _ error) {
 	if s.broken != nil {
 		return nil, s.broken
 	}
-	if err := s.trouble; err != nil {
-		s.trouble = nil
+	if err := s.trouble; err != nil && !s.reported { // not each time, because the caller pauses after it
+		s.trouble, s.reported = nil, true
 		return nil, err
 	}
+	s.reported = false
 	ready, most := make([]*partition, 0, len(s.parts)), 0
 	for _, p := range s.parts {
 		if len(p.queue) > 0 {
