@@ -76,7 +76,7 @@ func (j *journal) begin(ctx context.Context, s *runningStep) (*store.Step, error
 	case step != nil && s.seen.byName[s.name] != nil && s.before.state == stepUncommitted:
 		j.use(s.name, stepUse{state: stepUncommitted}) // the transaction that sees it may have recorded it
 	case step != nil:
-		j.use(s.name, stepUse{state: stepUsed})
+		j.use(s.name, stepUse{state: stepUsed, outer: s.x.outer})
 	}
 	return step, err
 }
@@ -84,18 +84,18 @@ func (j *journal) begin(ctx context.Context, s *runningStep) (*store.Step, error
 // mayBegin returns an error if the run cannot begin a step now. It asks the clock, because
 // in a process that was frozen the context ends some time after the process wakes.
 func (j *journal) mayBegin(ctx context.Context, s *runningStep) error {
+	j.mu.Lock()
+	ended := j.ended
+	j.mu.Unlock()
 	switch r := j.x.renewal; {
+	case ended:
+		return s.x.failure(ErrLeaseLost, fmt.Errorf("step %q: the run of its call has ended", s.name))
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), ErrLeaseLost):
 		return s.x.failure(ErrLeaseLost, nil)
 	case ctx.Err() != nil:
 		return s.x.failure(ErrCanceled, context.Cause(ctx))
 	case r != nil && !j.x.guard.heartbeat.holds(r):
 		return s.x.failure(ErrLeaseLost, fmt.Errorf("step %q: the lease was not renewed in time", s.name))
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.ended {
-		return s.x.failure(ErrLeaseLost, fmt.Errorf("step %q: the run of its call has ended", s.name))
 	}
 	return nil
 }
@@ -105,7 +105,7 @@ func (j *journal) reserve(s *runningStep) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch u := j.uses[s.name]; {
-	case u.state == stepRunning || u.state == stepUsed || j.isOpen(u, s):
+	case u.state == stepRunning || u.state == stepUsed && u.outer == s.x.outer || j.isOpen(u, s):
 		return s.invalid("this run has used the name already; give each step of a call a name of its own")
 	case u.state == stepInDoubt && s.x.policy == Park:
 		return s.x.failure(ErrParked, fmt.Errorf("step %q failed in this run, and may have had its effect", s.name))
@@ -186,7 +186,7 @@ func (j *journal) load(ctx context.Context, s *runningStep) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if err != nil {
-		j.ended = j.ended || errors.Is(err, store.ErrLeaseLost)
+		j.ended = j.ended || s.tx == nil && errors.Is(err, store.ErrLeaseLost) // a transaction may have an old snapshot
 		return err
 	}
 	for i := range steps {
@@ -264,7 +264,7 @@ func (j *journal) recordIn(ctx context.Context, tx store.Tx, s *store.Step) erro
 func (j *journal) end(s *runningStep, state stepState) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	use := stepUse{state: state}
+	use := stepUse{state: state, outer: s.x.outer}
 	switch {
 	case state == stepLost:
 		j.ended = true
@@ -279,8 +279,13 @@ func (j *journal) end(s *runningStep, state stepState) {
 	if s.tx == nil || state == stepUncommitted {
 		return
 	}
-	for name, u := range j.uses { // the steps in s are undone with it
-		if u.state == stepUncommitted && u.x.isIn(s.x) {
+	j.undo(s.x)
+}
+
+// undo notes that the steps in the step x are undone. The caller holds mu.
+func (j *journal) undo(x *Execution) {
+	for name, u := range j.uses {
+		if u.state == stepUncommitted && u.x.isIn(x) {
 			j.use(name, stepUse{state: stepUncommitted})
 		}
 	}

@@ -139,6 +139,9 @@ func (g *Guard) Reconcile(ctx context.Context, operation string, limit int) (set
 	}
 	parked, errs := g.listParked(ctx, operation, limit)
 	for i := range parked {
+		if ctx.Err() != nil {
+			return settled, errors.Join(append(errs, context.Cause(ctx))...)
+		}
 		switch err := g.reconcile(ctx, &parked[i]); {
 		case err == nil:
 			settled++

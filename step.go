@@ -52,6 +52,9 @@ type stepUse struct {
 	// nil if the transaction was rolled back, or nobody knows.
 	x    *Execution
 	step *store.Step
+	// Of stepUsed: the run of the step around it; nil: none. If that step runs again, it uses
+	// the same name, and gets what is recorded.
+	outer *Execution
 }
 
 type stepState uint8
@@ -67,7 +70,9 @@ const (
 )
 
 // mustLook reports whether only the store knows if the step is recorded.
-func (u stepUse) mustLook() bool { return u.state == stepUnsure || u.state == stepUncommitted }
+func (u stepUse) mustLook() bool {
+	return u.state == stepUnsure || u.state == stepUncommitted || u.state == stepUsed
+}
 
 // beginStep makes the step ready to run. It returns nil if the step's function must
 // not run: the step ends with the result and the error.

@@ -244,6 +244,11 @@ func (s *runningStep) runIn(ctx, handlerCtx context.Context, fn Handler) (res Re
 		if err != nil {
 			return s.unavailable(ctx, textOnly(err))
 		}
+		if handlerErr != nil {
+			s.journal.mu.Lock()
+			s.journal.undo(s.x)
+			s.journal.mu.Unlock()
+		}
 		step, kind, err := s.outcome(o, handlerErr)
 		if step == nil {
 			s.guard.observeEnd(ctx, s.x, kind, err)
@@ -293,6 +298,6 @@ func (j *journal) committed(x *Execution) {
 		if u.step != nil {
 			j.recorded.add(u.step)
 		}
-		j.use(name, stepUse{state: stepUsed})
+		j.use(name, stepUse{state: stepUsed, outer: u.x.outer})
 	}
 }

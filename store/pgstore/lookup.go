@@ -189,7 +189,7 @@ func (a *Atomic) afterCommit(ctx context.Context, t *ownTx, err error) (committe
 	if !known && t.claimed != nil { // a step has no claim: its record says when it is used again
 		committed, known = a.committed(ctx, t)
 	}
-	if known && !committed && t.finished.Lent() && !t.checked && !t.restarted {
+	if known && !committed && t.finished.XID() != "" && !t.checked && !t.restarted {
 		t.ended, known = t.fate(ctx)
 	}
 	return committed, known

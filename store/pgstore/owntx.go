@@ -244,6 +244,9 @@ func (t *storeTx) queueCheck() {
 // does not say whether it has.
 var errFateUnknown = errors.New("the connection broke while the handler had it, and the server does not say whether the transaction was committed")
 
+// errUndone: the handler's failure is not recorded.
+var errUndone = errors.New("the connection broke, and the transaction was rolled back")
+
 // endedByHandler is the error of a run whose handler may have ended the transaction
 // itself, and returned cause. If the handler has committed, the keys are parked, so that
 // its effect has a record and does not happen again.
@@ -262,6 +265,9 @@ func (a *Atomic) endedByHandler(ctx context.Context, t *ownTx, cause error, atte
 		} else {
 			_ = a.noteAttempt(ctx, attempt, cause.Error())
 		}
+	}
+	if _, kept := errors.AsType[*semel.Failure](cause); kept && !committed {
+		return fmt.Errorf("%w: %v", errUndone, cause) //nolint:errorlint // as above
 	}
 	if !committed {
 		return cause

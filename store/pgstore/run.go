@@ -204,7 +204,7 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 // endedCall is endedByHandler for a single call.
 func (a *Atomic) endedCall(ctx context.Context, t *ownTx, call semel.Call, cause error) error {
 	err := a.endedByHandler(ctx, t, cause, &t.storeTx)
-	if errors.Is(err, errFateUnknown) {
+	if errors.Is(err, errFateUnknown) || errors.Is(err, errUndone) {
 		return unavailable(ctx, call, err)
 	}
 	return err

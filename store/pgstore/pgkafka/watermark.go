@@ -215,7 +215,7 @@ func lend(ctx context.Context, tx pgx.Tx, fn func(ctx context.Context, tx pgx.Tx
 		return err
 	case state.Refused():
 		return ErrEnded
-	case state.Lent() && !conn.IsClosed():
+	case state.XID() != "" && !conn.IsClosed():
 		if _, err := tx.Exec(ctx, handlertx.CheckXID, state.XID()); pgwire.Code(err) == handlertx.DivisionByZero {
 			return ErrEnded
 		}

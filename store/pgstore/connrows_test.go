@@ -1,0 +1,124 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/cuttest"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
+)
+
+// useConnInRows uses tx.Conn() while rows are open, which ends nothing.
+func useConnInRows(ctx context.Context, tx pgx.Tx) error {
+	rows, err := tx.Query(ctx, "SELECT 1")
+	if err != nil {
+		return fmt.Errorf("query: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		_ = tx.Conn().TypeMap()
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("rows: %w", err)
+	}
+	return nil
+}
+
+// A handler that uses Conn while rows are open ends nothing, and its id is not known.
+func TestCommit_RefusedAfterConnInRows_NotParked(t *testing.T) {
+	p := newShop(t, openNew(t, nil), nil)
+	p.refuseCommits(t, "bad")
+	t.Run("Once", func(t *testing.T) {
+		_, err := Do(t.Context(), p.a, call("one"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) (string, error) {
+			if err := useConnInRows(ctx, tx); err != nil {
+				t.Error(err)
+			}
+			return p.pay("bad", nil)(ctx, x, tx)
+		})
+		if pgwire.Code(err) != "P0001" || errors.Is(err, semel.ErrInDoubt) {
+			t.Errorf("got %v", err)
+		}
+		if r, err := p.record(t, "one"); err != nil || r.State != store.Released {
+			t.Errorf("the record is %v, %v", r.State, err)
+		}
+	})
+	t.Run("batch", func(t *testing.T) {
+		ends := p.a.RunWhole(t.Context(), poll("a", "b", "bad", "c"), func(ctx context.Context, fresh []*PendingCall) error {
+			tx, _ := TxFrom(ctx)
+			if err := useConnInRows(ctx, tx); err != nil {
+				t.Error(err)
+			}
+			for _, f := range fresh {
+				if _, err := tx.Exec(ctx, "INSERT INTO "+p.table+" VALUES ($1)", f.Execution.Key()); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		for i, k := range []string{"a", "b", "bad", "c"} {
+			r, err := p.record(t, k)
+			if want := store.Completed; k != "bad" && r.State != want {
+				t.Errorf("%s: the record is %v, %v; the call: %v", k, r.State, err, ends[i].Err)
+			}
+		}
+	})
+}
+
+// The handler returns a final failure, its connection is closed, and the server answers
+// only the second question. Nothing is recorded, so the failure must not be final.
+func TestEnded_FateKnownLate_FailureIsNotReturned(t *testing.T) {
+	first := openNew(t, nil)
+	cut, through := cuttest.New(t, pgtest.URL(t), false)
+	cut.Freeze = true
+	p := newShop(t, openAt(t, through, &Options{Schema: first.options.Schema}), &semel.Options{StoreTimeout: 500 * time.Millisecond})
+	cut.At("pg_xact_status")
+	go func() {
+		waitFor(t, "asked", func() bool { return cut.Cuts.Load() > 0 })
+		cut.At("no such text")
+	}()
+	err := Once(t.Context(), p.a, call("k"), func(ctx context.Context, _ *semel.Execution, tx pgx.Tx) error {
+		_ = tx.Conn().TypeMap()
+		_, _ = tx.Exec(ctx, "INSERT INTO "+p.table+" VALUES ('k')")
+		_, _ = tx.Exec(ctx, "SELECT pg_terminate_backend(pg_backend_pid())")
+		return &semel.Failure{Code: "declined"}
+	})
+	r, rerr := p.record(t, "k")
+	if f, ok := errors.AsType[*semel.Failure](err); ok || !errors.Is(err, semel.ErrUnavailable) || rerr != nil || r.State == store.Failed {
+		t.Errorf("the caller got %v, a final failure %v; the record is %v, %v", err, f, r.State, rerr)
+	}
+}
+
+// A transaction of the caller whose snapshot is older than the claim does not see the
+// record. The lease is held all the same, so the other steps go on.
+func TestStep_InOldSnapshot_OtherStepsGoOn(t *testing.T) {
+	p := newShop(t, openNew(t, nil), nil)
+	g := leased(t, p.s, nil)
+	tx, err := p.s.appPool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if _, err := tx.Exec(t.Context(), "SELECT count(*) FROM "+p.table); err != nil {
+		t.Fatal(err)
+	}
+	err = semel.Once(t.Context(), g, call("k"), func(ctx context.Context, x *semel.Execution) error {
+		if _, err := semel.Do(ctx, p.a.In(tx), x.Step("pay"), func(context.Context, *semel.Execution) (string, error) { return "", nil }); !errors.Is(err, semel.ErrLeaseLost) {
+			t.Errorf("in the old snapshot: error %v, want ErrLeaseLost", err)
+		}
+		_ = tx.Rollback(ctx)
+		_, err := Do(ctx, p.a, x.Step("pay"), p.pay("k", nil))
+		return err
+	})
+	if err != nil {
+		t.Errorf("a step in a new transaction: %v", err)
+	}
+	p.want(t, "k")
+}
