@@ -85,14 +85,10 @@ func (s *Source) Next(ctx context.Context, limit int) ([]driver.Delivery, error)
 	switch {
 	case broken:
 		return nil, s.reopen(ctx, l)
-	case isNew: // also while other partitions have messages
+	case isNew: // also while other partitions have messages; once, because Serve pauses after it
 		return nil, late
 	}
-	ds, err := l.next(ctx, limit, pollWait)
-	if len(ds) == 0 && err == nil && ctx.Err() == nil {
-		err = late
-	}
-	return ds, err
+	return l.next(ctx, limit, pollWait)
 }
 
 // reopen subscribes again: the client does not connect a partition again after the broker

@@ -19,9 +19,10 @@
 // its body is not kept; see package semelhttp. A handler that returns nil without an
 // answer has not answered; a handler that means an empty 200 calls c.NoContent(200).
 //
-// If a handler returns an error after it has begun to answer, as c.Stream does when its
-// reader fails, the answer is not whole: the call is in doubt. If nothing was sent yet, the
-// client gets the answer for the error instead.
+// An error that a handler returns after its answer does not change the answer, as in Echo
+// itself. If the error says that the answer is not whole, as that of c.Stream does when its
+// reader fails, call semelhttp.Broken(c.Request()): then the call is in doubt, and half an
+// answer is not kept.
 package semelecho
 
 import (
@@ -99,12 +100,8 @@ func runHandler(w http.ResponseWriter, r *http.Request) {
 		x.err = x.next(x.c)
 		return
 	}
-	inner := echo.NewResponse(w, x.c.Logger())
-	x.c.SetResponse(inner)
+	x.c.SetResponse(echo.NewResponse(w, x.c.Logger()))
 	if err := x.next(x.c); err != nil {
-		if inner.Committed && semelhttp.Broken(r) {
-			x.c.SetResponse(echo.NewResponse(w, x.c.Logger())) // Echo writes no second answer to a Response
-		}
 		x.c.Echo().HTTPErrorHandler(x.c, err)
 	}
 }

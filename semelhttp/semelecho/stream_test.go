@@ -2,6 +2,7 @@ package semelecho_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/labstack/echo/v5"
 
 	"github.com/semel-go/semel/internal/answertest"
+	"github.com/semel-go/semel/semelhttp"
 	"github.com/semel-go/semel/semelhttp/semelecho"
 )
 
@@ -44,7 +46,7 @@ type failingReader struct{}
 
 func (failingReader) Read([]byte) (int, error) { return 0, errors.New("broken") }
 
-// An error after the beginning of an answer says that the answer is not whole.
+// A handler says that its answer is not whole.
 func TestMiddleware_StreamBreaks_IsNotKept(t *testing.T) {
 	once, err := semelecho.Middleware(newGuard(t), answertest.Tenant, nil)
 	if err != nil {
@@ -54,16 +56,45 @@ func TestMiddleware_StreamBreaks_IsNotKept(t *testing.T) {
 	e := echo.New()
 	e.POST("/pay", func(c *echo.Context) error {
 		runs++
-		return c.Stream(200, "text/csv", io.MultiReader(strings.NewReader("half"), failingReader{}))
+		err := c.Stream(200, "text/csv", io.MultiReader(strings.NewReader("half"), failingReader{}))
+		if err != nil {
+			semelhttp.Broken(c.Request())
+		}
+		return err
 	}, once)
 	url := answertest.Serve(t, e) + "/pay"
 	for range 2 {
-		if s := answertest.Post(t, url, "key", "hello"); s.Status != 500 || strings.Contains(s.Body, "half") || s.Header.Get("Content-Type") != "application/json" {
+		if s := answertest.Post(t, url, "key", "hello"); s.Status != 500 || strings.Contains(s.Body, "half") {
 			t.Errorf("got %+v", s)
 		}
 	}
 	if runs != 2 {
 		t.Errorf("the handler ran %d times", runs)
+	}
+}
+
+// An error after a whole answer, of the handler or of a middleware inside, changes nothing.
+func TestMiddleware_ErrorAfterAnswer_AnswerIsKept(t *testing.T) {
+	once, err := semelecho.Middleware(newGuard(t), answertest.Tenant, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, status := range []int{201, 422} {
+		runs := 0
+		e := echo.New()
+		e.POST("/pay", func(c *echo.Context) error {
+			runs++
+			return errors.Join(c.JSON(status, "paid"), errors.New("the mail was not sent"))
+		}, once)
+		url := answertest.Serve(t, e) + "/pay"
+		for range 2 {
+			if s := answertest.Post(t, url, fmt.Sprint("key-", status), "hello"); s.Status != status || !strings.Contains(s.Body, "paid") {
+				t.Errorf("got %+v", s)
+			}
+		}
+		if runs != 1 {
+			t.Errorf("status %d: the handler ran %d times", status, runs)
+		}
 	}
 }
 

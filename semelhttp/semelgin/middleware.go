@@ -116,7 +116,7 @@ func runChain(w http.ResponseWriter, r *http.Request) {
 	before := len(x.c.Errors)
 	x.c.Next()
 	switch {
-	case !inner.broken && !hasTemplateError(x.c.Errors[min(before, len(x.c.Errors)):]):
+	case !inner.broken && !(x.c.IsAborted() && hasTemplateError(x.c.Errors[min(before, len(x.c.Errors)):])): // Gin aborts then
 		inner.finish()
 	case semelhttp.Broken(r):
 		http.Error(w, "the answer broke off", http.StatusBadGateway)

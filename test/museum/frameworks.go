@@ -29,11 +29,6 @@ var frameworks = []Mutant{
 		Old: "return ok", New: "return false && ok",
 	},
 	{
-		Name: "Echo: half an answer is kept", Rule: "doubt",
-		Dir: "semelhttp/semelecho", Func: "runHandler", Package: "semelhttp/semelecho", Run: "TestMiddleware_StreamBreaks",
-		Old: "inner.Committed && semelhttp.Broken(r)", New: "false",
-	},
-	{
 		Name: "Fiber: a repeated transaction keeps an answer although the chain has not run again", Rule: "atomic",
 		Dir: "semelhttp/semelfiber", Func: "runChain", Package: "semelhttp/semelfiber", Run: "TestMiddleware_EachAnswer",
 		Old: "semelhttp.NoEffect(r)", New: "semelhttp.Final(r)",

@@ -60,7 +60,12 @@ var postgresTxs = []Mutant{
 	{
 		Name: "PostgreSQL, Atomic: a commit of the handler is missed where the store's own got no answer", Rule: "atomic",
 		Dir: postgres, Func: "(*Atomic).afterCommit", Package: postgres, Run: "TestAtomic_HandlerCommitsAndCommitUnanswered_Parked",
-		Old: "if known && !committed && t.finished.Lent()", New: "if known && committed && t.finished.Lent()",
+		Old: `if known && !committed && t.finished.XID() != ""`, New: `if known && committed && t.finished.XID() != ""`,
+	},
+	{
+		Name: "PostgreSQL, Atomic: a refused commit parks its key if the id is not known", Rule: "atomic",
+		Dir: postgres, Func: "(*Atomic).afterCommit", Package: postgres, Run: "TestCommit_RefusedAfterConnInRows",
+		Old: `t.finished.XID() != ""`, New: "t.finished.Lent()",
 	},
 	{
 		Name: "PostgreSQL, Atomic: what another has settled is taken for one's own commit", Rule: "rule 4",

@@ -80,8 +80,18 @@ var steps = []Mutant{
 	},
 	{
 		Name: "steps in a step that is rolled back count as used", Rule: "steps",
-		Dir: core, Func: "(*journal).end", Package: lite, Run: "TestStep_RolledBackInTransaction_RunsAgainWithItsSteps",
+		Dir: core, Func: "(*journal).undo", Package: lite, Run: "TestStep_RolledBackInTransaction_RunsAgainWithItsSteps",
 		Old: "j.use(name, stepUse{state: stepUncommitted})", New: "j.use(name, u)",
+	},
+	{
+		Name: "the steps in a step that has failed count as recorded", Rule: "steps",
+		Dir: core, Func: "(*runningStep).runIn", Package: lite, Run: "TestStep_UndoneByFailureOfOuter",
+		Old: "s.journal.undo(s.x)", New: "_ = s.journal",
+	},
+	{
+		Name: "a step in an old snapshot ends its call", Rule: "steps",
+		Dir: core, Func: "(*journal).load", Package: postgres, Run: "TestStep_InOldSnapshot",
+		Old: "s.tx == nil && errors.Is(err, store.ErrLeaseLost)", New: "errors.Is(err, store.ErrLeaseLost)",
 	},
 	{
 		Name: "a reconciler gets the keys of the call for those of a step", Rule: "steps",
