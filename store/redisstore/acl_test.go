@@ -46,7 +46,8 @@ func TestACL_DocumentedRights_ClusterWorks(t *testing.T) {
 	t.Cleanup(func() { _ = c.Close() })
 	s := openOn(t, c, nil)
 	useAll(t, s)
-	beginMove(t, all, s, testKey("moving"))
+	record, _ := s.name(testKey("moving").Digest())
+	beginMove(t, all, s, record)
 	if _, err := s.Get(t.Context(), testKey("moving")); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a read of a slot that moves: %v", err)
 	}

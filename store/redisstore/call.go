@@ -165,6 +165,11 @@ func (p *command) build(ctx context.Context) *redis.Cmd {
 		for _, c := range p.calls {
 			args = append(args, c.record)
 		}
+		if sc.versions {
+			for _, c := range p.calls {
+				args = append(args, c.record+versionsName)
+			}
+		}
 		if sc.fence {
 			args = append(args, first.sweptFence) // all have the same
 		}

@@ -140,11 +140,12 @@
 // # Cluster
 //
 // A record and the highest fence that was swept in its slot are in one slot.
-// While a slot moves, reads, renewals, steps and timers go on. Other changes may be
-// refused until it has moved, a sweep leaves its records to a later pass, and a list of all
-// records ends with an error; the list of the records in doubt has them. A move that was
-// broken off lasts until somebody ends it (redis-cli --cluster fix). Before you move from one
-// server to a Cluster, let all records end, because the swept fence does not move with them.
+// While a slot moves, reads, renewals and steps go on. Other changes, and all calls for the
+// timers of sagas, may be refused until it has moved. A sweep leaves its records to a later
+// pass, and a list of all records ends with an error; the list of the records in doubt has
+// them. A move that was broken off lasts until somebody ends it (redis-cli --cluster fix).
+// Before you move from one server to a Cluster, let all records end, because the swept fence
+// does not move with them.
 //
 // While a node is down, or hangs, a sweep and a list go on with the other nodes, and end
 // with its error.

@@ -80,10 +80,10 @@ func TestList_ServerFails_EndsWithError(t *testing.T) {
 	}
 }
 
-// beginMove begins to move the slot of a key to the next node. moveKey moves one Redis key.
-func beginMove(t *testing.T, all *redistest.Cluster, s *Store, k store.Key) (moveKey func(name string)) {
+// beginMove begins to move the slot of a Redis key to the next node. moveKey moves one
+// Redis key.
+func beginMove(t *testing.T, all *redistest.Cluster, s *Store, record string) (moveKey func(name string)) {
 	t.Helper()
-	record, _ := s.name(k.Digest())
 	slot := int(clientAt(t, all.Masters[0].URL()).ClusterKeySlot(t.Context(), record).Val())
 	owner, err := s.cluster.MasterForKey(t.Context(), record)
 	if err != nil {
@@ -129,7 +129,7 @@ func TestList_SlotIsMoving_DoubtsAreWholeAndAllIsAnError(t *testing.T) {
 		claim(t, s, itoa(i))
 	}
 	record, fence := s.name(testKey("doubt").Digest())
-	moveKey := beginMove(t, all, s, testKey("doubt"))
+	moveKey := beginMove(t, all, s, record)
 	for _, moved := range []string{"nothing", record, doubtsOf(fence)} {
 		if moved != "nothing" {
 			moveKey(moved)
@@ -166,7 +166,7 @@ func TestRenew_SlotIsMoving_KeepsLease(t *testing.T) {
 	s := openCluster(t, all, nil)
 	r := claim(t, s, "k")
 	record, _ := s.name(r.Key.Digest())
-	moveKey := beginMove(t, all, s, r.Key)
+	moveKey := beginMove(t, all, s, record)
 	for _, moved := range []bool{false, true} {
 		if moved {
 			moveKey(record)

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -89,5 +90,44 @@ func TestSweep_MasterDown_OtherNodesAreSwept(t *testing.T) {
 		if f, err := s.Get(t.Context(), k); err != nil || f.Record.State != store.Released {
 			t.Errorf("the record of %s is %v, error %v", k.Value, f.Record.State, err)
 		}
+	}
+}
+
+// A move of a slot was broken off, and the slot has more expired records than a step may
+// delete. The pass ends, and has deleted the records of the other slots.
+func TestSweep_SlotStaysMoving_OtherSlotsAreSwept(t *testing.T) {
+	t.Parallel()
+	all := redistest.StartCluster(t, false)
+	s := openCluster(t, all, nil)
+	first, _ := s.name(testKey("0").Digest())
+	moving, others := 0, 0
+	for i := 0; moving < 20; i++ {
+		record, _ := s.name(testKey(itoa(i)).Digest())
+		switch {
+		case s.sweptFenceOf(record) == s.sweptFenceOf(first):
+			moving++
+		case others < 30:
+			others++
+		default:
+			continue
+		}
+		r := claim(t, s, itoa(i))
+		end := completion("x")
+		end.Keep = 0
+		if err := s.Settle(t.Context(), r.Lease(), end); err != nil {
+			t.Fatal(err)
+		}
+	}
+	beginMove(t, all, s, first)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	steps := 0
+	stats, err := sweep.Once(ctx, s, &sweep.Options{Batch: 10, Rest: -1, AfterStep: func(sweep.Stats) {
+		if steps++; steps > 20 {
+			cancel()
+		}
+	}})
+	if stats.Deleted != others || err != nil {
+		t.Errorf("%d records are deleted in %d steps, error %v; want %d", stats.Deleted, steps, err, others)
 	}
 }

@@ -10,11 +10,13 @@ import (
 
 // script is one atomic step on the server, for one record or many. KEYS holds
 // the Redis key of each record, then that of the swept fence, if the script uses it, and if
-// the script may change which records are in doubt, that of their set. ARGV holds the
+// the script may change which records are in doubt, that of their set. (See luaTimer for the
+// scripts of timers.) ARGV holds the
 // terms of a change, which all records share, and then the arguments of each
 // record. The answer is the clock, and then one part for each record, or one
 // part for all. In a cluster a script has one record, because it must keep to one
-// slot. While that slot moves, only a script with one key is served.
+// slot. While that slot moves, a script with one key is served, and one with more only if all
+// of them exist and are on one node.
 //
 // Lua hashes each byte of each string that it makes, so the number and the length
 // of strings decide the cost of a script.
@@ -25,6 +27,7 @@ type script struct {
 	terms     bool
 	fence     bool // KEYS has the swept fence
 	doubts    bool // KEYS always ends with the set of the records in doubt
+	versions  bool // KEYS has the hash of each set of timers
 }
 
 type scripts struct {
@@ -287,9 +290,11 @@ func newScripts(o *Options) *scripts {
 	}
 	swap, receive := newScript(luaSwap), newScript(luaReceive)
 	swap.doubts, receive.doubts = true, true
+	setTimer, dropTimer, dueTimers := newScript(luaSetTimer), newScript(luaDropTimer), newScript(luaDueTimers)
+	setTimer.versions, dropTimer.versions, dueTimers.versions = true, true, true
 	return &scripts{
 		newScript(luaNow), newScript(luaGet), newScript(luaClaim), swap, newScript(luaSettle), newScript(luaRenew), newScript(luaSweep), newScript(luaStep), newScript(luaErase),
 		receive,
-		newScript(luaSetTimer), newScript(luaDropTimer), newScript(luaDueTimers),
+		setTimer, dropTimer, dueTimers,
 	}
 }

@@ -133,11 +133,14 @@ func (w *sweeper) page(ctx context.Context, pos *place) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	n := min(len(expired), w.left)
-	if err := w.take(ctx, expired[:n]); err != nil {
-		return false, err
+	for len(expired) > 0 && w.left > 0 { // a record that is moving is skipped, and costs nothing of the limit
+		n := min(len(expired), w.left)
+		if err := w.take(ctx, expired[:n]); err != nil {
+			return false, err
+		}
+		expired = expired[n:]
 	}
-	if n < len(expired) {
+	if len(expired) > 0 {
 		return false, nil // the same page again, without the deleted ones
 	}
 	for len(lapsed) > 0 && lapsed[0] <= pos.last {

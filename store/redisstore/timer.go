@@ -13,11 +13,18 @@ import (
 )
 
 // The timers of an operation are a sorted set, whose scores are the times at which they
-// are due, and a hash of their versions beside it. In a cluster they are on one node.
-const timersName = "timers-"
+// are due, and a hash of their versions in the same slot.
+const (
+	timersName   = "timers-"
+	versionsName = "-versions" // the hash has the Redis key of the set, and then this
+)
 
-// luaTimer begins the scripts of timers. KEYS[i] is the sorted set.
+// luaTimer begins the scripts of timers. KEYS has the sorted sets, and then their hashes.
+// The server must know of both: while their slot moves, it then refuses (TRYAGAIN) a script
+// for a set and a hash that are on different nodes. Otherwise SetTimer would make a second
+// hash, and the move could not go on.
 const luaTimer = luaStart + `
+n = n / 2
 local function versions(i) return KEYS[i] .. '-versions' end
 `
 

@@ -52,3 +52,39 @@ func TestDueTimers_ReadsNoOtherTimers(t *testing.T) {
 		}
 	}
 }
+
+// While the slot of the timers moves, their sorted set may be on another node than the hash
+// of their versions. A change is then refused: it would make a second hash, and the move
+// could not go on.
+func TestSetTimer_HalfOfTimersHasMoved_IsRefused(t *testing.T) {
+	t.Parallel()
+	all := redistest.StartCluster(t, false)
+	s := openCluster(t, all, nil)
+	setTimer := func(value string) error {
+		k := store.Key{Operation: "trip##saga", Tenant: "ann", Value: value}
+		set, err := s.SetTimer(t.Context(), k, store.Owner{}, store.Owner{1}, 0)
+		if err == nil && !set {
+			t.Errorf("the timer of %s is not set", value)
+		}
+		return err
+	}
+	if err := setTimer("old"); err != nil {
+		t.Fatal(err)
+	}
+	timers := s.timerCall(&s.scripts.setTimer, "trip##saga", 0).record
+	moveKey := beginMove(t, all, s, timers)
+	moveKey(timers)
+	if err := setTimer("new"); !moved(err) {
+		t.Errorf("between the moves of the two keys SetTimer returns the error %v, want TRYAGAIN", err)
+	}
+	if due, _, err := s.DueTimers(t.Context(), "trip##saga", 0, 10); !moved(err) {
+		t.Errorf("between the moves of the two keys %d timers are due, error %v, want TRYAGAIN", len(due), err)
+	}
+	moveKey(timers + versionsName)
+	if err := setTimer("new"); err != nil {
+		t.Errorf("after the move SetTimer returns the error %v", err)
+	}
+	if due, _, err := s.DueTimers(t.Context(), "trip##saga", 0, 10); len(due) != 2 || err != nil {
+		t.Errorf("after the move %d timers are due, error %v; want 2", len(due), err)
+	}
+}

@@ -168,4 +168,17 @@ var redises = []Mutant{
 		Dir: fast, Func: "newScripts", Package: fast, Run: "TestRenew_SlotIsMoving_KeepsLease",
 		Old: `strings.Contains(text, "KEYS[n + 1]"), "0"`, New: `text != "", "0"`,
 	},
+	{
+		Name: "Redis: a move finds a second hash of timers at its target", Rule: "saga 7",
+		Dir: fast, Func: "(*command).build", Package: fast, Run: "TestSetTimer_HalfOfTimersHasMoved_IsRefused",
+		Old: "args = append(args, c.record+versionsName)", New: "args = append(args, c.record)",
+	},
+	{
+		Name: "Redis: a slot that stays moving holds up a sweep", Rule: "rule 7",
+		Dir: fast, Func: "(*sweeper).page", Package: fast, Run: "TestSweep_SlotStaysMoving_OtherSlotsAreSwept",
+		Old: "expired = expired[n:]",
+		New: `
+			expired = expired[n:]
+			break`,
+	},
 }
