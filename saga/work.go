@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,9 +46,9 @@ func (s *Saga[In, Out]) Work(ctx context.Context, o *WorkOptions) error {
 	ended := make(chan struct{}, 1)
 	var running sync.WaitGroup
 	defer running.Wait()
+	find := finder{core: &s.core, refused: map[store.Key]time.Time{}}
 	for ctx.Err() == nil {
-		free := d.Concurrency - len(slots)
-		due, err := s.due(ctx, free)
+		due, more, err := find.due(ctx, d.Concurrency-len(slots))
 		if err != nil && ctx.Err() == nil && d.OnError != nil {
 			d.OnError(ctx, err)
 		}
@@ -66,7 +67,7 @@ func (s *Saga[In, Out]) Work(ctx context.Context, o *WorkOptions) error {
 				}
 			})
 		}
-		if free > 0 && len(due) == free { // there may be more
+		if more {
 			continue
 		}
 		timer := time.NewTimer(d.Every)
@@ -81,32 +82,88 @@ func (s *Saga[In, Out]) Work(ctx context.Context, o *WorkOptions) error {
 	return nil
 }
 
+// maxRefused is how many refused sagas a finder remembers.
+const maxRefused = 1000
+
+// finder finds the sagas that are due for one worker. It remembers which of them were
+// refused by a part of the store, and when, so that the sagas of other parts go first.
+type finder struct {
+	*core
+	refused map[store.Key]time.Time
+}
+
 // due finds sagas that are due, and makes their timers due later, so that each is found
 // once. If a part of the store fails, it returns the sagas of the others with the error.
-func (c *core) due(ctx context.Context, limit int) (due []store.Timer, err error) {
+// more reports whether there may be sagas that it has not tried.
+func (f *finder) due(ctx context.Context, limit int) (due []store.Timer, more bool, err error) {
 	if limit <= 0 {
-		return nil, nil
+		return nil, false, nil
 	}
+	known, asked := len(f.refused), limit+len(f.refused)
 	var found []store.Timer
 	var partErr error
-	err = c.ask(ctx, func(ctx context.Context) error {
-		found, _, partErr = c.timers.DueTimers(ctx, c.key("", "").Operation, 0, limit)
+	err = f.ask(ctx, func(ctx context.Context) error {
+		found, _, partErr = f.timers.DueTimers(ctx, f.key("", "").Operation, 0, asked)
 		if len(found) > 0 { // the sagas of a part that answers do not wait for the others
 			return nil
 		}
 		return partErr
 	})
 	errs := []error{cmp.Or(err, partErr)}
-	for _, t := range found {
-		next := newVersion()
-		set, err := c.setTimer(ctx, t.Key, t.Version, next, c.lease)
-		errs = append(errs, err)
-		if set && err == nil { // otherwise another worker has it
-			t.Version = next
+	more = len(found) == asked
+	if errs[0] == nil {
+		f.forgetExcept(found)
+	}
+	slices.SortStableFunc(found, func(a, b store.Timer) int { return f.refused[a.Key].Compare(f.refused[b.Key]) })
+	found = found[:min(len(found), limit)]
+	for i, c := range f.postpone(ctx, found) {
+		t := found[i]
+		errs = append(errs, c.err)
+		delete(f.refused, t.Key)
+		switch {
+		case c.err != nil:
+			if len(f.refused) < maxRefused {
+				f.refused[t.Key] = time.Now()
+			}
+		case c.set: // otherwise another worker has it
+			t.Version = c.version
 			due = append(due, t)
 		}
 	}
-	return due, errors.Join(errs...)
+	return due, more && (len(due) == limit || len(f.refused) > known), errors.Join(errs...)
+}
+
+// forgetExcept forgets the refused sagas that are not due any more.
+func (f *finder) forgetExcept(due []store.Timer) {
+	before := f.refused
+	f.refused = map[store.Key]time.Time{}
+	for _, t := range due {
+		if at, ok := before[t.Key]; ok {
+			f.refused[t.Key] = at
+		}
+	}
+}
+
+// changed is the answer to the change of a timer.
+type changed struct {
+	version store.Owner
+	set     bool
+	err     error
+}
+
+// postpone makes timers due later, all at the same time.
+func (f *finder) postpone(ctx context.Context, due []store.Timer) []changed {
+	answers := make([]changed, len(due))
+	var all sync.WaitGroup
+	for i, t := range due {
+		all.Go(func() {
+			c := changed{version: newVersion()}
+			c.set, c.err = f.setTimer(ctx, t.Key, t.Version, c.version, f.lease)
+			answers[i] = c
+		})
+	}
+	all.Wait()
+	return answers
 }
 
 // work looks at a saga whose timer was due, and runs it if it can go on.

@@ -100,14 +100,15 @@ func (s *Store) packSettled(ctx context.Context, r *store.Record) ([]byte, error
 }
 
 // isSettled reports whether a settlement was stored when it was sent before, and its reply
-// was lost.
+// was lost. With encryption its body has another checksum each time, so isSettled compares
+// the lease, the state and the tombstone only: an owner settles with one outcome.
 func (s *Store) isSettled(ctx context.Context, l *store.Lease, state store.State, outcome []byte) bool {
 	it, err := s.read(ctx, l.Key)
 	if err != nil {
 		return false
 	}
 	r, err := decodeFor(l.Key, it)
-	return err == nil && r.Lease() == *l && r.State == state && sameOutcome(it, outcome)
+	return err == nil && r.Lease() == *l && r.State == state && sameTombstone(it, outcome)
 }
 
 // fetchOutcome replaces the tombstone of an outcome that is an object by the outcome. The
@@ -169,4 +170,13 @@ func (s *Store) deleteObject(ctx context.Context, it item, r *store.Record) erro
 func sameOutcome(it item, value []byte) bool {
 	d := decoder{it: it}
 	return d.text(attrOutcome) == string(value)
+}
+
+// sameTombstone reports whether an item and a value of packOutcome refer to an object each,
+// and have the same tombstone.
+func sameTombstone(it item, value []byte) bool {
+	const start = 1 + sha256.Size
+	_, ok, err := objectSum(it)
+	d := decoder{it: it}
+	return err == nil && ok && len(value) > start && d.text(attrOutcome)[start:] == string(value[start:])
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/encrypted"
 	"github.com/semel-go/semel/store/memstore"
 	"github.com/semel-go/semel/store/moved"
 )
@@ -124,12 +125,63 @@ func TestObjects_NoAnswerToSettlementSentAgain_IsSettled(t *testing.T) {
 	if err := s.Settle(t.Context(), r.Lease(), end); err != nil {
 		t.Errorf("the settlement sent again: %v", err)
 	}
-	if err := s.Settle(t.Context(), r.Lease(), completion(string(noise(50_000)))); !errors.Is(err, store.ErrTooLarge) {
-		t.Errorf("another settlement: %v, want ErrTooLarge", err)
+	other, code, state := r.Lease(), completion(string(noise(50_000))), completion(string(noise(50_000)))
+	other.Owner[0]++
+	code.Outcome.Code = 202
+	state.State = store.Failed
+	for name, c := range map[string]struct {
+		lease store.Lease
+		end   store.Settlement
+	}{"of another owner": {other, end}, "with another code": {r.Lease(), code}, "with another state": {r.Lease(), state}} {
+		if err := s.Settle(t.Context(), c.lease, c.end); !errors.Is(err, store.ErrTooLarge) {
+			t.Errorf("a settlement %s: %v, want ErrTooLarge", name, err)
+		}
 	}
 	b.fail(nil)
 	if o := get(t, s, "k").Outcome; !o.Equal(end.Outcome) {
 		t.Errorf("the outcome has %d bytes, gone: %v; want the first one", len(o.Body), o.Gone)
+	}
+}
+
+// lossyOnce is a store that loses the reply to the first settlement.
+type lossyOnce struct {
+	store.Store
+	lose        func()
+	settlements int
+}
+
+func (l *lossyOnce) Unwrap() store.Store { return l.Store }
+
+func (l *lossyOnce) Settle(ctx context.Context, lease store.Lease, s store.Settlement) error {
+	err := l.Store.Settle(ctx, lease, s)
+	if l.settlements++; l.settlements == 1 && err == nil {
+		l.lose()
+		return errors.New("the reply was lost")
+	}
+	return err
+}
+
+// An encrypted settlement that is sent again has another ciphertext.
+func TestObjects_SettlementSentAgainDuringOutage_CallerGetsOutcome(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]*encrypted.Cipher{"plain": nil, "encrypted": {Keys: oneKey{}}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, b, _ := openObjects(t, Options{})
+			st := &lossyOnce{Store: s, lose: func() { b.fail(errors.New("503 Slow Down")) }}
+			g, err := semel.New(st, &semel.Options{Encryption: c, SettleTimeout: 3 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ran, body := 0, noise(50_000)
+			if _, err := runLarge(t, g, "k", body, &ran); err != nil || st.settlements != 2 {
+				t.Errorf("the outcome is stored, and the caller gets %v after %d settlements, want 2", err, st.settlements)
+			}
+			b.fail(nil)
+			if got, err := runLarge(t, g, "k", nil, &ran); err != nil || ran != 1 || !bytes.Equal(got, body) {
+				t.Errorf("a duplicate gets %d bytes, %v after %d runs; want %d after one", len(got), err, ran, len(body))
+			}
+		})
 	}
 }
 

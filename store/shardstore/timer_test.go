@@ -116,44 +116,90 @@ func (r *readOnly) SetTimer(ctx context.Context, k store.Key, seen, next store.O
 	return r.Store.SetTimer(ctx, k, seen, next, wait)
 }
 
-// A shard that shows its timers, and lets no worker have one, delays its own sagas only.
+// hangingSet is a store whose SetTimer hangs until its context ends, while hangs is set.
+type hangingSet struct {
+	*memstore.Store
+	hangs atomic.Bool
+}
+
+func (h *hangingSet) SetTimer(ctx context.Context, k store.Key, seen, next store.Owner, wait time.Duration) (bool, error) {
+	if h.hangs.Load() {
+		<-ctx.Done()
+		return false, ctx.Err()
+	}
+	return h.Store.SetTimer(ctx, k, seen, next, wait)
+}
+
+// workBeside starts sagas of the shard a, then one of the shard b, and works until that one
+// runs. It returns how long that takes, or 0 if it does not run within an hour.
+func workBeside(t *testing.T, a store.Store, sagas int, fail func(), o *saga.WorkOptions) (ran time.Duration) {
+	t.Helper()
+	st := newStore(t, shardstore.Shard{Name: "a", Store: a}, shardstore.Shard{Name: "b", Store: memstore.New(nil)})
+	g, err := semel.New(st, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+	defer stop()
+	start := time.Now()
+	s, err := saga.New(g, saga.Definition[string, string]{Name: "trip", Steps: []string{"book"}, Run: func(_ context.Context, _ *saga.Run, in string) (string, error) {
+		ran = max(time.Since(start), 1)
+		stop()
+		return in, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, onA, onB := 0, 0, 0; onB == 0; i++ {
+		switch shard := st.On(saga.Key("trip", "ann", fmt.Sprint(i))); {
+		case shard == "a" && onA < sagas:
+			onA++
+		case shard == "b" && onA == sagas:
+			onB++
+		default:
+			continue
+		}
+		if err := s.Start(t.Context(), "ann", fmt.Sprint(i), "x"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Microsecond) // the sagas of a are due first
+	}
+	fail()
+	if err := s.Work(ctx, o); err != nil {
+		t.Fatal(err)
+	}
+	return ran
+}
+
+// A shard that shows its timers, and lets no worker have one, delays its own sagas only,
+// also if it has more of them than run at the same time.
 func TestSetTimer_ShardRefuses_SagasOfOthersRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := &readOnly{Store: memstore.New(nil)}
-		st := newStore(t, shardstore.Shard{Name: "a", Store: a}, shardstore.Shard{Name: "b", Store: memstore.New(nil)})
-		g, err := semel.New(st, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-		defer stop()
-		s, err := saga.New(g, saga.Definition[string, string]{Name: "trip", Steps: []string{"book"}, Run: func(_ context.Context, _ *saga.Run, in string) (string, error) {
-			stop()
-			return in, nil
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		on := map[string]int{}
-		for i := 0; on["b"] == 0 || on["a"] == 0; i++ {
-			shard := st.On(saga.Key("trip", "ann", fmt.Sprint(i)))
-			if shard == "b" && on["a"] == 0 { // the sagas of a are due first
-				continue
-			}
-			on[shard]++
-			if err := s.Start(t.Context(), "ann", fmt.Sprint(i), "x"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		a.refuses.Store(true)
-		var failed error
-		if err := s.Work(ctx, &saga.WorkOptions{OnError: func(_ context.Context, err error) { failed = err }}); err != nil {
-			t.Fatal(err)
-		}
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) || !errors.Is(failed, errDown) {
-			t.Errorf("the work ends with %v, and its error is %v; want a saga of b that runs, and the error of a", ctx.Err(), failed)
-		}
-	})
+	for _, sagas := range []int{1, 16, 200} {
+		t.Run(fmt.Sprint(sagas), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := &readOnly{Store: memstore.New(nil)}
+				var failed error
+				ran := workBeside(t, a, sagas, func() { a.refuses.Store(true) }, &saga.WorkOptions{OnError: func(_ context.Context, err error) { failed = err }})
+				if ran == 0 || ran > 10*time.Second || !errors.Is(failed, errDown) {
+					t.Errorf("the saga of b runs after %v, and the error is %v; want at most 10s, and the error of a", ran, failed)
+				}
+			})
+		})
+	}
+}
+
+// The worker waits for all timers of a shard that hangs together.
+func TestSetTimer_ShardHangs_SagasOfOthersRun(t *testing.T) {
+	for sagas, limit := range map[int]time.Duration{15: 5 * time.Second, 16: 10 * time.Second} {
+		t.Run(fmt.Sprint(sagas), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := &hangingSet{Store: memstore.New(nil)}
+				if ran := workBeside(t, a, sagas, func() { a.hangs.Store(true) }, nil); ran == 0 || ran > limit+time.Second {
+					t.Errorf("the saga of b runs after %v, want about %v", ran, limit)
+				}
+			})
+		})
+	}
 }
 
 // deafTimers is a store whose DueTimers hangs, whatever becomes of its context.

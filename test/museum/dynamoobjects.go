@@ -57,6 +57,16 @@ var dynamoObjects = []Mutant{
 		Old: "errors.Is(err, errObjects) && s.isSettled", New: "false && s.isSettled",
 	},
 	{
+		Name: "DynamoDB: an encrypted settlement that is sent again during an outage of S3 is another one", Rule: "rule 4",
+		Dir: dynamo, Func: "(*Store).isSettled", Package: dynamo, Run: "TestObjects_SettlementSentAgainDuringOutage_CallerGetsOutcome",
+		Old: "sameTombstone(", New: "sameOutcome(",
+	},
+	{
+		Name: "DynamoDB: during an outage of S3 the settlement of another owner counts", Rule: "rule 4",
+		Dir: dynamo, Func: "(*Store).isSettled", Package: dynamo, Run: "TestObjects_NoAnswerToSettlementSentAgain_IsSettled",
+		Old: "r.Lease() == *l &&", New: "",
+	},
+	{
 		Name: "DynamoDB: an outage of S3 makes a tombstone of a copied answer", Rule: "moved",
 		Dir: dynamo, Func: "(*Store).receive", Package: dynamo, Run: "TestObjects_NoAnswerToCopy_NothingStoredThenWhole",
 		Old: "s.packOutcome(ctx, r)", New: "s.packSettled(ctx, r)",

@@ -162,8 +162,23 @@ var sagas = []Mutant{
 	},
 	{
 		Name: "shards: a shard that refuses changes holds up the sagas of the others", Rule: "saga 6",
-		Dir: flow, Func: "(*core).due", Package: shards, Run: "TestSetTimer_ShardRefuses_SagasOfOthersRun",
-		Old: "errs = append(errs, err)", New: "if err != nil { return due, err }",
+		Dir: flow, Func: "(*finder).due", Package: shards, Run: "TestSetTimer_ShardRefuses_SagasOfOthersRun",
+		Old: "errs = append(errs, c.err)", New: "if c.err != nil { return due, false, c.err }",
+	},
+	{
+		Name: "shards: sagas that are refused again and again take the turn of the others", Rule: "saga 6",
+		Dir: flow, Func: "(*finder).due", Package: shards, Run: "TestSetTimer_ShardRefuses_SagasOfOthersRun",
+		Old: "return f.refused[a.Key].Compare(f.refused[b.Key])", New: "return 0",
+	},
+	{
+		Name: "shards: sagas that are refused fill the list of those that are due", Rule: "saga 6",
+		Dir: flow, Func: "(*finder).due", Package: shards, Run: "TestSetTimer_ShardRefuses_SagasOfOthersRun",
+		Old: "limit+len(f.refused)", New: "limit",
+	},
+	{
+		Name: "shards: a worker waits for the timers of a shard that hangs one after the other", Rule: "saga 6",
+		Dir: flow, Func: "(*finder).postpone", Package: shards, Run: "TestSetTimer_ShardHangs_SagasOfOthersRun",
+		Old: "all.Go(func() {", New: "all.Wait()\nall.Go(func() {",
 	},
 	{
 		Name: "a step in a transaction runs outside of it", Rule: "saga 8",
