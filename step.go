@@ -266,3 +266,18 @@ func (g *Guard) recordStepOnce(ctx context.Context, l store.Lease, s *store.Step
 	defer cancel()
 	return g.explainLimit(ctx, limited, g.journal.RecordStep(limited, l, *s))
 }
+
+// committed notes that the transaction of the step x has committed.
+func (j *journal) committed(x *Execution) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for name, u := range j.uses {
+		if u.state != stepUncommitted || !u.x.isIn(x) {
+			continue
+		}
+		if u.step != nil {
+			j.recorded.add(u.step)
+		}
+		j.use(name, stepUse{state: stepUsed, outer: u.x.outer})
+	}
+}

@@ -286,18 +286,3 @@ func refusedUse(err error) stepState {
 	}
 	return stepFree
 }
-
-// committed notes that the transaction of the step x has committed.
-func (j *journal) committed(x *Execution) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for name, u := range j.uses {
-		if u.state != stepUncommitted || !u.x.isIn(x) {
-			continue
-		}
-		if u.step != nil {
-			j.recorded.add(u.step)
-		}
-		j.use(name, stepUse{state: stepUsed, outer: u.x.outer})
-	}
-}

@@ -44,11 +44,9 @@ var longFiles = map[string]string{
 	"store/pgstore/batch_test.go":                    manyTests,
 	"store/pgstore/dosql_test.go":                    manyTests,
 	"store/pgstore/lock_test.go":                     manyTests,
-	"store/pgstore/pgkafka/watermark_test.go":        manyTests,
 	"store/pgstore/prefetch_test.go":                 manyTests,
 	"store/pgstore/regression_atomic_test.go":        manyTests,
 	"store/sqlitestore/atomictx_test.go":             manyTests,
-	"store/sqlitestore/trouble_test.go":              manyTests,
 }
 
 func TestFiles_Lines_WithinLimit(t *testing.T) {
