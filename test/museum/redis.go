@@ -55,11 +55,6 @@ var redises = []Mutant{
 		Old: "OOM = 1, MISCONF = 1, NOREPLICAS = 1", New: "OOM = 1",
 	},
 	{
-		Name: "Redis: records that cannot be read hold up a sweep", Rule: "rule 7",
-		Dir: fast, Func: "parseHead", Package: fast, Run: "TestSweep_UnreadableRecords_AreSkipped",
-		Old: "if r.State == store.Released || r.State.Terminal() {", New: "if r.State >= store.Released {",
-	},
-	{
 		Name: "Redis: a sweep deletes what it has not looked at again", Rule: "rule 7", Parent: "margince#423",
 		Dir: fast, Func: "const luaSweep", Package: fast, Run: "TestSweep_RecordChangedSinceRead_LeavesIt",
 		Old: "expires ~= 0 and expires <= now then", New: "expires ~= 0 then",
