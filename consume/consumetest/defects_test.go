@@ -195,22 +195,28 @@ func TestTheSuiteFindsTheHighestOffsetCommitted(t *testing.T) {
 
 // runs runs one check on a broker and returns what it complained of.
 func runs(t *testing.T, name string, open func() Broker) []string {
-	r := &recorder{TB: t}
 	for _, c := range checks() {
-		if c.name != name {
-			continue
+		if c.name == name {
+			return complaints(t, func(t testing.TB) {
+				c.run(newWorld(t, Harness{Store: inMemory, Open: func(testing.TB) Broker { return open() }, Patience: 10 * time.Second}))
+			})
 		}
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			defer r.cleanUp()
-			c.run(newWorld(r, Harness{Store: inMemory, Open: func(testing.TB) Broker { return open() }, Patience: 10 * time.Second}))
-		}()
-		<-done
-		return r.said
 	}
 	t.Errorf("there is no check %q", name)
 	return nil
+}
+
+// complaints runs a test in a goroutine of its own, and returns what it complained of.
+func complaints(t *testing.T, test func(testing.TB)) []string {
+	r := &recorder{TB: t}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer r.cleanUp()
+		test(r)
+	}()
+	<-done
+	return r.said
 }
 
 // recorder is a test whose failure is what is wanted.

@@ -32,6 +32,7 @@ type setup struct {
 	call      consume.CallFunc
 	storeDown bool
 	faults    faults
+	silent    bool // its events are not kept
 }
 
 // quick is a backoff for tests.
@@ -59,7 +60,10 @@ func (w *world) start(s setup) *process {
 		s.call = keyed
 	}
 	o := s.options
-	o.AllowShortRetention, o.Observe = true, w.observe
+	o.AllowShortRetention = true
+	if !s.silent {
+		o.Observe = w.observe
+	}
 	if o.Retention == 0 {
 		o.Retention = consume.DefaultRetention
 	}

@@ -13,10 +13,11 @@ type figure struct {
 	Where    string `json:"where"`
 	Trials   int    `json:"trials"`
 	Failures int    `json:"failures"`
+	Control  bool   `json:"control"`
 	Detail   string `json:"detail"`
 }
 
-func (f *figure) report(t *testing.T) {
+func (f *figure) report(t testing.TB) {
 	t.Helper()
 	text, err := json.Marshal(f)
 	if err != nil {

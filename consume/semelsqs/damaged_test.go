@@ -33,7 +33,7 @@ func TestNext_EncodedPartDamaged_IsDeadLetter(t *testing.T) {
 			t.Fatal(err)
 		}
 		var letters []consume.Message
-		until(t, "a letter", patience, func() bool {
+		until(t, "a letter", func() bool {
 			if ds, err := s.Next(t.Context(), 10); len(ds) > 0 || err != nil {
 				t.Fatalf("%s: Next returns %d messages, %v", c.value, len(ds), err)
 			}

@@ -220,3 +220,16 @@ func (c *conn) Close() error {
 	c.Kill()
 	return nil
 }
+
+func until(t testing.TB, what string, ready func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ready(); <-time.After(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("after %v: not %s", patience, what)
+		}
+	}
+}
+
+func keyed(key string) consume.Message {
+	return consume.Message{Body: []byte(key), Headers: []store.Header{{Name: consume.KeyHeader, Value: key}}}
+}

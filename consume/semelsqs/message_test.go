@@ -94,7 +94,7 @@ func TestNext_RedrivePolicy_MovesMessageToItsQueue(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	until(t, "moved", patience, func() bool {
+	until(t, "moved", func() bool {
 		if ds, err := s.Next(t.Context(), 1); len(ds) > 0 || err != nil {
 			t.Fatalf("after 2 receives Next returns %d messages, %v", len(ds), err)
 		}

@@ -114,7 +114,7 @@ func received(t *testing.T, s *semelsqs.Source) driver.Delivery {
 		t.Fatal(err)
 	}
 	var ds []driver.Delivery
-	until(t, "received", patience, func() bool {
+	until(t, "received", func() bool {
 		var err error
 		if ds, err = s.Next(t.Context(), 1); err != nil {
 			t.Fatal(err)
@@ -142,7 +142,7 @@ func TestNext_BodyInS3_IsDeadLetter(t *testing.T) {
 				t.Fatal(err)
 			}
 			var letters []consume.Message
-			until(t, "a letter", patience, func() bool {
+			until(t, "a letter", func() bool {
 				if ds, err := s.Next(t.Context(), 10); len(ds) > 0 || err != nil {
 					t.Fatalf("%s: with %s Next returns %d messages, %v", name, attribute, len(ds), err)
 				}
@@ -231,7 +231,7 @@ func TestNext_ContextEnds_ReturnsTheMessagesOfTheReceive(t *testing.T) {
 		ds, err := s.Next(ctx, 10)
 		got <- fmt.Sprint(len(ds), " messages, ", err)
 	}()
-	until(t, "a receive", patience, func() bool { return len(spy.calls("ReceiveMessage")) > 0 })
+	until(t, "a receive", func() bool { return len(spy.calls("ReceiveMessage")) > 0 })
 	cancel()
 	b.Publish(t, keyed("k"))
 	if text := <-got; text != "1 messages, <nil>" {

@@ -90,8 +90,8 @@ func throughput(t *testing.T, name string, messages int, latency time.Duration, 
 			handled.Add(1)
 		})
 	}()
-	until(t, "all handled", patience, func() bool { return handled.Load() >= int64(messages) })
-	until(t, "all deleted", patience, func() bool { return b.Unsettled(t) == 0 })
+	until(t, "all handled", func() bool { return handled.Load() >= int64(messages) })
+	until(t, "all deleted", func() bool { return b.Unsettled(t) == 0 })
 	rate := float64(messages) / time.Since(*began.Load()).Seconds()
 	cancel()
 	<-ended

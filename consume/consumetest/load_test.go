@@ -1,0 +1,66 @@
+package consumetest
+
+import (
+	"context"
+	"iter"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
+)
+
+func publishEach(ctx context.Context, b Broker, messages iter.Seq[consume.Message]) error {
+	for m := range messages {
+		b.Publish(nil, m)
+	}
+	return ctx.Err()
+}
+
+func TestReportLoad_GoodBroker_Passes(t *testing.T) {
+	for name, open := range map[string]func() Broker{"a queue in memory": func() Broker { return newQueue() }, "a log in memory": func() Broker { return newPartitions() }} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := Harness{Store: inMemory, Open: func(testing.TB) Broker { return open() }}
+			ReportLoad(t, name, h, Load{Messages: 1000, Kills: 5, Publish: publishEach})
+			ReportLoad(t, name, h, Load{Messages: 100, Publish: publishEach, Unprotected: true})
+		})
+	}
+}
+
+func TestReportLoad_BrokerAcksBeforeRunning_Fails(t *testing.T) {
+	t.Parallel()
+	h := Harness{Store: inMemory, Patience: 5 * time.Second, Open: func(testing.TB) Broker {
+		q := newQueue()
+		q.defect = func(d *queueDelivery) driver.Delivery {
+			ackNow(d)
+			return &broken{queueDelivery: d, ack: nothing}
+		}
+		return q
+	}}
+	failed := complaints(t, func(t testing.TB) {
+		ReportLoad(t, "a broken queue", h, Load{Messages: 1000, Kills: 5, Publish: publishEach})
+	})
+	if len(failed) == 0 {
+		t.Error("the load passed, although messages of killed members are lost")
+	}
+}
+
+func TestReportLoad_ControlWithoutDuplicates_Fails(t *testing.T) {
+	h := Harness{Store: inMemory, Open: func(testing.TB) Broker { return newQueue() }}
+	failed := complaints(t, func(t testing.TB) {
+		ReportLoad(t, "a queue in memory", h, Load{Messages: 10, Unprotected: true, Publish: func(ctx context.Context, b Broker, messages iter.Seq[consume.Message]) error {
+			sent := map[string]bool{}
+			for m := range messages {
+				if !sent[string(m.Body)] {
+					b.Publish(nil, m)
+				}
+				sent[string(m.Body)] = true
+			}
+			return nil
+		}})
+	})
+	if len(failed) == 0 {
+		t.Error("a control without an effect that came twice passed")
+	}
+}
