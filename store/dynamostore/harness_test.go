@@ -2,7 +2,6 @@ package dynamostore
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"os"
 	"sync"
@@ -12,7 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/internal/recordtest"
 	"github.com/semel-go/semel/store/dynamostore/dynamotest"
 )
 
@@ -80,56 +79,11 @@ func openNew(t testing.TB, o *Options) *Store {
 	return s
 }
 
-func testKey(value string) store.Key {
-	return store.Key{Operation: "charge", Tenant: "acme", Value: value}
-}
-
-func newOwner() (o store.Owner) {
-	_, _ = rand.Read(o[:])
-	return o
-}
-
-func proposal(value string) store.Proposal {
-	return store.Proposal{
-		Key: testKey(value), State: store.Processing, Owner: newOwner(), Holder: "test/1", Attempt: 1,
-		Lease: time.Minute, Keep: time.Hour, Fingerprint: store.Fingerprint{Alg: "sha256", Sum: "sum of " + value},
-	}
-}
-
-func completion(body string) store.Settlement {
-	return store.Settlement{State: store.Completed, Attempt: 1, Keep: time.Hour, Outcome: store.Outcome{
-		Code: 201, Codec: "json", Body: []byte(body), Header: []store.Header{{Name: "Content-Type", Value: "application/json"}},
-	}}
-}
-
-// claim claims value, and fails the test if that does not win.
-func claim(t testing.TB, s store.Store, value string) store.Record {
-	t.Helper()
-	f, err := s.Claim(t.Context(), proposal(value))
-	if err != nil || !f.Won {
-		t.Fatalf("claim of %s: won %v, error %v", value, f.Won, err)
-	}
-	return f.Record
-}
-
-// complete claims and settles value.
-func complete(t testing.TB, s store.Store, value, body string) store.Record {
-	t.Helper()
-	r := claim(t, s, value)
-	if err := s.Settle(t.Context(), r.Lease(), completion(body)); err != nil {
-		t.Fatalf("settle of %s: %v", value, err)
-	}
-	return get(t, s, value)
-}
-
-func get(t testing.TB, s store.Store, value string) store.Record {
-	t.Helper()
-	f, err := s.Get(t.Context(), testKey(value))
-	if err != nil {
-		t.Fatalf("get of %s: %v", value, err)
-	}
-	return f.Record
-}
+// The records of the tests.
+var (
+	testKey, newOwner, proposal, completion = recordtest.Key, recordtest.NewOwner, recordtest.Proposal, recordtest.Completion
+	claim, complete, get                    = recordtest.Claim, recordtest.Complete, recordtest.Get
+)
 
 // getInput reads an item consistently.
 func getInput(s *Store, partition string) *dynamodb.GetItemInput {

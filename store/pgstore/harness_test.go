@@ -2,18 +2,16 @@ package pgstore
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"os"
 	"strconv"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/internal/recordtest"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
@@ -107,55 +105,10 @@ func ask[T any](t testing.TB, db pgwire.Querier, sql string, args ...any) (v T) 
 	return v
 }
 
-func testKey(value string) store.Key {
-	return store.Key{Operation: "charge", Tenant: "acme", Value: value}
-}
-
-func newOwner() (o store.Owner) {
-	_, _ = rand.Read(o[:])
-	return o
-}
-
-func proposal(value string) store.Proposal {
-	return store.Proposal{
-		Key: testKey(value), State: store.Processing, Owner: newOwner(), Holder: "test/1", Attempt: 1,
-		Lease: time.Minute, Keep: time.Hour, Fingerprint: store.Fingerprint{Alg: "sha256", Sum: "sum of " + value},
-	}
-}
-
-func completion(body string) store.Settlement {
-	return store.Settlement{State: store.Completed, Attempt: 1, Keep: time.Hour, Outcome: store.Outcome{
-		Code: 201, Codec: "json", Body: []byte(body), Header: []store.Header{{Name: "Content-Type", Value: "application/json"}},
-	}}
-}
-
-// claim claims value, and fails the test if that does not win.
-func claim(t testing.TB, s store.Store, value string) store.Record {
-	t.Helper()
-	f, err := s.Claim(context.Background(), proposal(value))
-	if err != nil || !f.Won {
-		t.Fatalf("claim of %s: won %v, error %v", value, f.Won, err)
-	}
-	return f.Record
-}
-
-// complete claims and settles value.
-func complete(t testing.TB, s store.Store, value, body string) store.Record {
-	t.Helper()
-	r := claim(t, s, value)
-	if err := s.Settle(context.Background(), r.Lease(), completion(body)); err != nil {
-		t.Fatalf("settle of %s: %v", value, err)
-	}
-	return get(t, s, value)
-}
-
-func get(t testing.TB, s store.Store, value string) store.Record {
-	t.Helper()
-	f, err := s.Get(context.Background(), testKey(value))
-	if err != nil {
-		t.Fatalf("get of %s: %v", value, err)
-	}
-	return f.Record
-}
+// The records of the tests.
+var (
+	testKey, newOwner, proposal, completion = recordtest.Key, recordtest.NewOwner, recordtest.Proposal, recordtest.Completion
+	claim, complete, get                    = recordtest.Claim, recordtest.Complete, recordtest.Get
+)
 
 func itoa(n int) string { return strconv.Itoa(n) }

@@ -88,9 +88,10 @@ func TestImports_FollowTheTable(t *testing.T) {
 }
 
 // shared are the packages for the tests of every module: one starts processes, one
-// compares adapters of semelhttp, one compares pages that are made from the code. They
+// compares adapters of semelhttp, one compares pages that are made from the code, one makes
+// records. They
 // are internal to the root module, so that no other repository depends on them.
-var shared = []string{"internal/proctest", "internal/answertest", "internal/pagetest"}
+var shared = []string{"internal/proctest", "internal/answertest", "internal/pagetest", "internal/recordtest"}
 
 // Nothing, including tests, depends on a command, on the module test, or on a
 // package that is internal to another module. The modules below cmd/semel are an

@@ -46,13 +46,13 @@ func TestCampaigns_TestsThatAskForShort_AreNamedSo(t *testing.T) {
 }
 
 // namesIn are the identifiers that a function uses, and "testing.Short" if it asks
-// for that.
+// for that, itself or by consumetest.LoadSize.
 func namesIn(d *ast.FuncDecl) map[string]bool {
 	names := map[string]bool{}
 	ast.Inspect(d, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.SelectorExpr:
-			if x, ok := n.X.(*ast.Ident); ok && x.Name == "testing" && n.Sel.Name == "Short" {
+			if x, ok := n.X.(*ast.Ident); ok && (x.Name == "testing" && n.Sel.Name == "Short" || x.Name == "consumetest" && n.Sel.Name == "LoadSize") {
 				names["testing.Short"] = true
 			}
 			ast.Inspect(n.X, func(n ast.Node) bool { // without the selected name, which may be a method's
