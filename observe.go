@@ -15,7 +15,8 @@ type Event struct {
 	Kind string
 	// EndsCall is true for the one event that says how a call ended, and false
 	// for what happens on the way or in the background. An invalid call has no
-	// event. In a transaction the event comes before the commit.
+	// event. In a transaction the event comes before the commit, and a call that waits
+	// for another one, or is tried again after a conflict, has one for each try.
 	EndsCall  bool
 	Operation string
 	Tenant    string // as in the store: hashed, with Options.HashKeys; empty: Shared

@@ -93,7 +93,7 @@ func (b *batchRun) try(ctx context.Context, which []int, useSavepoints bool) err
 		t.end()
 		switch {
 		case returned:
-		case t.finished.Lent() && t.mayHaveCommitted(ctx):
+		case t.finished.XID() != "" && t.mayHaveCommitted(ctx):
 			_ = b.atomic.endedByHandler(ctx, t, errPanicked, batch.attempts()...)
 		case batch.running != nil:
 			_ = b.atomic.noteAttempt(ctx, batch.running.attempt(), errPanicked.Error())
@@ -110,7 +110,7 @@ func (b *batchRun) try(ctx context.Context, which []int, useSavepoints bool) err
 	if returned = true; len(batch.calls) == 1 {
 		b.alone = &batch.calls[0]
 	}
-	if err != nil && (t.ended || t.finished.Lent() && !t.committing) {
+	if err != nil && (t.ended || t.finished.XID() != "" && !t.committing) {
 		if t.end(); t.mayHaveCommitted(ctx) {
 			b.endInDoubt(ctx, batch, b.atomic.endedByHandler(ctx, t, err, batch.attempts()...))
 			return nil

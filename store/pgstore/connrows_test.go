@@ -12,6 +12,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/cuttest"
+	"github.com/semel-go/semel/store/pgstore/internal/handlertx"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
@@ -70,6 +71,68 @@ func TestCommit_RefusedAfterConnInRows_NotParked(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A handler that uses Conn while rows are open, and then fails, has ended nothing.
+func TestAtomic_HandlerFailsAfterConnInRows_NotParked(t *testing.T) {
+	down := errors.New("the bank is down")
+	for name, result := range map[string]error{"plain error": down, "Failure": semel.Final(down), "NoEffect": semel.NoEffect(down)} {
+		t.Run(name, func(t *testing.T) {
+			p := newShop(t, openNew(t, nil), nil)
+			err := Once(t.Context(), p.a, call("k"), func(ctx context.Context, _ *semel.Execution, tx pgx.Tx) error {
+				if err := useConnInRows(ctx, tx); err != nil {
+					t.Error(err)
+				}
+				return result
+			})
+			if r, _ := p.record(t, "k"); errors.Is(err, semel.ErrInDoubt) || r.State == store.Unknown {
+				t.Errorf("the call: %v; the record is %v", err, r.State)
+			}
+		})
+	}
+	t.Run("one call of a batch", func(t *testing.T) {
+		p := newShop(t, openNew(t, nil), nil)
+		keys := []string{"a", "b", "bad", "c"}
+		ends := p.a.RunWhole(t.Context(), poll(keys...), func(ctx context.Context, fresh []*PendingCall) error {
+			tx, _ := TxFrom(ctx)
+			if err := useConnInRows(ctx, tx); err != nil {
+				t.Error(err)
+			}
+			for _, f := range fresh {
+				if f.Execution.Key() == "bad" {
+					return down
+				}
+			}
+			return nil
+		})
+		for i, k := range keys {
+			want := store.Completed
+			if k == "bad" {
+				want = store.Released
+			}
+			if r, err := p.record(t, k); r.State != want {
+				t.Errorf("%s: the record is %v, %v; the call: %v", k, r.State, err, ends[i].Err)
+			}
+		}
+	})
+}
+
+// Another server, or the same one after a restart, may give the id of the transaction to
+// another one, which it commits.
+func TestFate_ServerStartedSince_NotKnown(t *testing.T) {
+	s := openNew(t, nil)
+	p := newShop(t, s, nil)
+	var id handlertx.ID
+	if err := application(t, s).QueryRow(t.Context(), handlertx.CurrentID).Scan(&id.XID, &id.Server); err != nil {
+		t.Fatal(err)
+	}
+	for server, want := range map[string]bool{id.Server: true, "0": false} {
+		own := p.a.newOwnTx()
+		own.finished.Lend(handlertx.ID{XID: id.XID, Server: server})
+		if committed, known := own.fate(t.Context()); committed != want || known != want {
+			t.Errorf("committed %v, known %v; want both %v", committed, known, want)
+		}
+	}
 }
 
 // The handler returns a final failure, its connection is closed, and the server answers

@@ -18,6 +18,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/cuttest"
+	"github.com/semel-go/semel/store/pgstore/internal/handlertx"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -230,7 +231,7 @@ func TestFailover_StandbyHasNotReplayedCommit_InDoubt(t *testing.T) {
 	}
 	byHandler := p.a.newOwnTx() // a handler has committed this transaction itself
 	byHandler.isClosed = true
-	byHandler.finished.Lend(ask[string](t, admin, "INSERT INTO semel.payment VALUES ('by its handler') RETURNING pg_current_xact_id()::text"))
+	byHandler.finished.Lend(handlertx.ID{XID: ask[string](t, admin, "INSERT INTO semel.payment VALUES ('by its handler') RETURNING pg_current_xact_id()::text")})
 	answer := make(chan bool, 1)
 	go func() { answer <- byHandler.mayHaveCommitted(t.Context()) }()
 	waitFor(t, "the standby is asked", func() bool {

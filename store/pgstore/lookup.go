@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/handlertx"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
@@ -248,20 +249,23 @@ const futureXID = "22023"
 // fate finds out whether the handler has committed, or prepared, the transaction itself.
 // The transaction has ended by now, or its connection is closed.
 func (t *ownTx) fate(ctx context.Context) (committed, known bool) {
-	xid := t.finished.XID()
-	if xid == "" {
+	id := t.finished.ID()
+	if id.XID == "" {
 		return true, true // nobody can know, whenever they ask
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.limit)
 	defer cancel()
 	for {
-		var inRecovery bool
+		var inRecovery, sameServer bool
 		var status *string
-		err := t.store.ownPool.QueryRow(ctx, `SELECT pg_is_in_recovery(), CASE WHEN NOT pg_is_in_recovery() THEN pg_xact_status($1::text::xid8) END`, xid).Scan(&inRecovery, &status)
+		err := t.store.ownPool.QueryRow(ctx, `SELECT pg_is_in_recovery(), CASE WHEN NOT pg_is_in_recovery() THEN pg_xact_status($1::text::xid8) END, `+handlertx.ServerStart+` = $2`,
+			id.XID, id.Server).Scan(&inRecovery, &status, &sameServer)
 		switch {
 		case err == nil && inRecovery:
 		case err == nil && status != nil && *status == "aborted", pgwire.Code(err) == futureXID:
 			return false, true
+		case err == nil && !sameServer:
+			return false, false // the id may be another transaction's
 		case err == nil && (status == nil || *status != "in progress" || !t.isClosed):
 			return true, true // in progress with an open connection: prepared
 		}

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -28,14 +27,13 @@ type ownTx struct {
 	sqlTx      *pgwire.SQLTx   // of sqlDB
 	proposal   store.Proposal  // the argument of Claim; claimed points to it
 	isClosed   bool            // the connection was closed before the end
-	limit      time.Duration   // of each call of the store; see semel.Options.StoreTimeout
 	finished   handlertx.State // true: the handler has returned, or the transaction has ended
 	committing bool            // COMMIT is sent
 }
 
 func (a *Atomic) newOwnTx() *ownTx {
-	t := &ownTx{duplicates: &a.duplicates, limit: a.storeTimeout}
-	t.handler = &t.finished
+	t := &ownTx{duplicates: &a.duplicates}
+	t.handler, t.limit = &t.finished, a.storeTimeout
 	t.store, t.deferInsert, t.ownsTx, t.idleTimeout = a.store, true, true, &a.store.idleTimeout
 	return t
 }
@@ -51,10 +49,10 @@ func (t *ownTx) connect(ctx context.Context) (err error) {
 			return err
 		}
 		t.init(t.store, t.sqlTx.Driver, true)
-		t.pipeline.Push(handlertx.CurrentXID, nil, func(res pgx.BatchResults) error { // an sql.Tx cannot refuse its end
-			var xid string
-			err := res.QueryRow().Scan(&xid)
-			t.finished.Lend(xid)
+		t.pipeline.Push(handlertx.CurrentID, nil, func(res pgx.BatchResults) error { // an sql.Tx cannot refuse its end
+			var id handlertx.ID
+			err := res.QueryRow().Scan(&id.XID, &id.Server)
+			t.finished.Lend(id)
 			return err
 		})
 		return nil
@@ -198,14 +196,14 @@ func (t *ownTx) afterHandler(ctx context.Context, err error) error {
 		}
 		t.isClosed = true
 		// An sql.Tx knows whether its handler has ended it; otherwise the network did.
-		mayEnd := t.finished.Lent() && (t.sqlTx == nil || errors.Is(t.sqlTx.Tx.Rollback(), sql.ErrTxDone))
+		mayEnd := t.finished.XID() != "" && (t.sqlTx == nil || errors.Is(t.sqlTx.Tx.Rollback(), sql.ErrTxDone))
 		t.ended = mayEnd && t.mayHaveCommitted(ctx)
 	case conn.PgConn().TxStatus() == noTx:
 		if err == nil {
 			err = handlertx.ErrEnded
 		}
 		t.ended = t.mayHaveCommitted(ctx)
-	case err != nil && t.finished.Lent(): // nobody has checked its statements
+	case err != nil && t.finished.XID() != "": // nobody has checked its statements
 		check, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 		defer cancel()
 		_, checkErr := conn.Exec(check, handlertx.CheckXID, t.finished.XID())

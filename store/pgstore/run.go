@@ -211,8 +211,11 @@ func (a *Atomic) endedCall(ctx context.Context, t *ownTx, call semel.Call, cause
 }
 
 // limited runs a call of the store within StoreTimeout. Statements of the handler have
-// no limit but their context.
-func (t *ownTx) limited(ctx context.Context, call func(ctx context.Context) error) error {
+// no limit but their context, and a transaction of the caller has no limit at all.
+func (t *storeTx) limited(ctx context.Context, call func(ctx context.Context) error) error {
+	if t.limit == 0 {
+		return call(ctx)
+	}
 	within, cancel := context.WithTimeout(ctx, t.limit)
 	defer cancel()
 	err := call(within)

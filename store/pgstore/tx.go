@@ -45,7 +45,8 @@ type storeTx struct {
 	// directly after the claim needs no savepoint, because the transaction has no
 	// other writes: it is rolled back and begun again.
 	ownsTx      bool
-	idleTimeout *string // idle_in_transaction_session_timeout; nil: as it is set
+	idleTimeout *string       // idle_in_transaction_session_timeout; nil: as it is set
+	limit       time.Duration // ownsTx: of each call of the store; see semel.Options.StoreTimeout
 	pipeline    pgwire.Pipeline
 	pending     map[pgtype.UUID]*table.Pending
 	hasStandby  bool   // commits wait for a synchronous standby
@@ -157,7 +158,9 @@ func (t *storeTx) flushPending(ctx context.Context, id pgtype.UUID) error {
 
 // Settle implements store.Tx.
 func (t *storeTx) Settle(ctx context.Context, l store.Lease, s store.Settlement) error {
-	return pgwire.Explain("settle in a transaction", t.settle(ctx, table.ID(l.Key), &l, &s))
+	return pgwire.Explain("settle in a transaction", t.limited(ctx, func(ctx context.Context) error {
+		return t.settle(ctx, table.ID(l.Key), &l, &s)
+	}))
 }
 
 func (t *storeTx) settle(ctx context.Context, id pgtype.UUID, lease *store.Lease, settlement *store.Settlement) error {
@@ -223,7 +226,7 @@ func (t *storeTx) Nested(ctx context.Context, fn func() error) (err error) {
 	default:
 		t.pipeline.Push("SAVEPOINT "+name, nil, nil)
 		if !t.deferInsert || t.depth > 0 { // otherwise the claim sends it
-			if err := t.pipeline.Flush(ctx); err != nil {
+			if err := t.limited(ctx, t.pipeline.Flush); err != nil {
 				return pgwire.Explain("savepoint", err)
 			}
 		}
@@ -259,7 +262,7 @@ func (t *storeTx) Nested(ctx context.Context, fn func() error) (err error) {
 	}
 	t.pipeline.Push("RELEASE "+name, nil, nil)
 	if !t.deferInsert || t.depth == 1 { // the caller may send statements of its own next
-		if err := t.pipeline.Flush(ctx); err != nil {
+		if err := t.limited(ctx, t.pipeline.Flush); err != nil {
 			return pgwire.Explain("release the savepoint", err)
 		}
 	}

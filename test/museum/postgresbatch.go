@@ -34,7 +34,7 @@ var postgresBatches = []Mutant{
 	{
 		Name: "PostgreSQL, batches: a COMMIT without an answer is the handler's own", Rule: "rule 9",
 		Dir: postgres, Func: "(*batchRun).try", Package: postgres, Run: "TestRunWhole_StandbyAwayAtCommit_SameCallGetsResult",
-		Old: "t.finished.Lent() && !t.committing", New: "t.finished.Lent()",
+		Old: `t.finished.XID() != "" && !t.committing`, New: `t.finished.XID() != ""`,
 	},
 	{
 		Name: "PostgreSQL, batches: a committed outcome is parked", Rule: "rule 8",

@@ -4,7 +4,7 @@ package museum
 var postgresTxs = []Mutant{
 	{
 		Name: "an Atomic call waits for a frozen server as long as its caller", Rule: "atomic",
-		Dir: "store/pgstore", Func: "(*ownTx).limited", Package: "test/outage", Run: "TestServerFreezes_AtomicCallsReturnWithinLimit",
+		Dir: "store/pgstore", Func: "(*storeTx).limited", Package: "test/outage", Run: "TestServerFreezes_AtomicCallsReturnWithinLimit",
 		Old: "context.WithTimeout(ctx, t.limit)", New: "context.WithCancel(ctx)",
 	},
 	{
@@ -48,6 +48,26 @@ var postgresTxs = []Mutant{
 		Old: "CASE WHEN NOT pg_is_in_recovery() THEN pg_xact_status($1::text::xid8) END", New: "pg_xact_status($1::text::xid8)",
 	},
 	{
+		Name: "PostgreSQL, Atomic: after a failover another transaction passes for the handler's own commit", Rule: "rule 14",
+		Dir: postgres, Func: "(*ownTx).fate", Package: postgres, Run: "TestFate_ServerStartedSince_NotKnown",
+		Old: "err == nil && !sameServer", New: "err != nil && !sameServer",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a handler that fails parks its key if the id is not known", Rule: "rule 14",
+		Dir: postgres, Func: "(*ownTx).afterHandler", Package: postgres, Run: "TestAtomic_HandlerFailsAfterConnInRows_NotParked/plain",
+		Old: `case err != nil && t.finished.XID() != "":`, New: "case err != nil:",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a savepoint on a frozen server has no limit", Rule: "rule 14",
+		Dir: postgres, Func: "(*storeTx).Nested", Package: postgres, Run: "TestAtomic_ServerFreezesInLaterAttempt_CallEnds/at_the_savepoint",
+		Old: "if err := t.limited(ctx, t.pipeline.Flush); err != nil {\n				return pgwire.Explain(\"savepoint\", err)", New: "if err := t.pipeline.Flush(ctx); err != nil {\n				return pgwire.Explain(\"savepoint\", err)",
+	},
+	{
+		Name: "PostgreSQL, DoSQL: a rollback on a frozen server has no limit", Rule: "rule 14",
+		Dir: "store/pgstore/internal/pgwire", Func: "(*SQLTx).End", Package: postgres, Run: "TestDoSQL_ServerFreezesAtRollback_CallEnds",
+		Old: "time.AfterFunc(limit, t.cancel)", New: "time.AfterFunc(time.Hour, t.cancel)",
+	},
+	{
 		Name: "PostgreSQL, Atomic: a frozen process keeps the key that it looks up", Rule: "rule 14",
 		Dir: postgres, Func: "(*Store).committedAndSettled", Package: postgres, Run: "TestAtomic_LookupFreezes_KeyBecomesFree",
 		Old: "set_config('idle_in_transaction_session_timeout', $3::text, true)", New: "$3::text",
@@ -65,7 +85,7 @@ var postgresTxs = []Mutant{
 	{
 		Name: "PostgreSQL, Atomic: a refused commit parks its key if the id is not known", Rule: "atomic",
 		Dir: postgres, Func: "(*Atomic).afterCommit", Package: postgres, Run: "TestCommit_RefusedAfterConnInRows",
-		Old: `t.finished.XID() != ""`, New: "t.finished.Lent()",
+		Old: ` && t.finished.XID() != ""`, New: "",
 	},
 	{
 		Name: "PostgreSQL, Atomic: what another has settled is taken for one's own commit", Rule: "rule 4",
@@ -172,12 +192,12 @@ var postgresTxs = []Mutant{
 	{
 		Name: "PostgreSQL, Atomic: DoSQL does not know what became of the handler's transaction", Rule: "atomic",
 		Dir: postgres, Func: "(*ownTx).connect", Package: postgres, Run: "TestDoSQL_HandlerEndsTheTransaction_IsAnError",
-		Old: "t.finished.Lend(xid)", New: "_ = xid",
+		Old: "t.finished.Lend(id)", New: "_ = id",
 	},
 	{
 		Name: "PostgreSQL, Atomic: an effect that the handler has committed itself leaves no record", Rule: "atomic",
 		Dir: postgres, Func: "(*ownTx).fate", Package: postgres, Run: "TestDoSQL_HandlerEndsTheTransaction_IsAnError",
-		Old: "if xid == \"\" {\n				return true, true", New: "if xid != \"\" {\n				return false, true",
+		Old: "if id.XID == \"\" {\n				return true, true", New: "if id.XID != \"\" {\n				return false, true",
 	},
 	{
 		Name: "PostgreSQL, Atomic: a handler may end its transaction by a statement", Rule: "atomic",

@@ -21,8 +21,7 @@ type State struct {
 	atomic.Bool
 	refused atomic.Bool
 	spoiled atomic.Bool
-	lent    atomic.Bool // the handler has the connection, whose statements nobody checks
-	xid     atomic.Pointer[string]
+	id      atomic.Pointer[ID]
 	// BeforeUse, if not nil, runs before each use of the transaction. If it fails,
 	// the use fails, and nothing is sent.
 	BeforeUse func(context.Context) error
@@ -36,27 +35,34 @@ func (s *State) Refused() bool { return s.refused.Swap(false) }
 // connection, on which the driver still relies. Close it.
 func (s *State) Spoiled() bool { return s.spoiled.Load() }
 
-// Lent reports whether the handler has used the connection itself, so that its
-// statements were not checked.
-func (s *State) Lent() bool { return s.lent.Load() }
+// ID names a transaction. Another server, or one that was started again, may give XID to
+// another transaction.
+type ID struct {
+	XID    string // empty: not known
+	Server string // when the server was started
+}
 
-// Lend says that the handler has the connection itself, in the transaction xid.
-func (s *State) Lend(xid string) {
-	s.xid.Store(&xid)
-	s.lent.Store(true)
+// Lend says that the handler has the connection itself, whose statements nobody checks, in
+// the transaction id.
+func (s *State) Lend(id ID) { s.id.Store(&id) }
+
+// ID is the id of the transaction at the time when the connection was lent.
+func (s *State) ID() ID {
+	if id := s.id.Load(); id != nil {
+		return *id
+	}
+	return ID{}
 }
 
 // XID is the id of the transaction at the time when the connection was lent, or empty
 // if it is not known.
-func (s *State) XID() string {
-	if xid := s.xid.Load(); xid != nil {
-		return *xid
-	}
-	return ""
-}
+func (s *State) XID() string { return s.ID().XID }
 
-// CurrentXID is the statement whose answer is given to Lend. It assigns an id.
-const CurrentXID = "SELECT pg_current_xact_id()::text"
+// CurrentID is the statement whose answer is given to Lend. It assigns an id.
+const CurrentID = "SELECT pg_current_xact_id()::text, " + ServerStart
+
+// ServerStart is the expression for ID.Server.
+const ServerStart = "extract(epoch FROM pg_postmaster_start_time())::text"
 
 // CheckXID fails with DivisionByZero if the transaction has another id than $1.
 const CheckXID = "SELECT 1 / (pg_current_xact_id_if_assigned()::text IS NOT DISTINCT FROM $1::text)::integer"
@@ -68,15 +74,14 @@ const DivisionByZero = "22012"
 // transaction that has failed cannot be committed, and has no answer.
 func (s *State) lend(tx pgx.Tx) {
 	conn := tx.Conn()
-	if s.lent.Load() || conn == nil || conn.IsClosed() || conn.PgConn().TxStatus() != 'T' {
+	if s.XID() != "" || conn == nil || conn.IsClosed() || conn.PgConn().TxStatus() != 'T' {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	xid := ""
-	err := tx.QueryRow(ctx, CurrentXID).Scan(&xid) // if it fails, it is not known
-	if err == nil || !conn.IsClosed() {            // a closed connection cannot commit
-		s.Lend(xid)
+	var id ID
+	if tx.QueryRow(ctx, CurrentID).Scan(&id.XID, &id.Server) == nil { // it fails while rows are open
+		s.Lend(id)
 	}
 }
 

@@ -80,7 +80,9 @@ func (t *SQLTx) Commit(ctx context.Context) error {
 // The rollback may take until limit.
 func (t *SQLTx) End(limit time.Duration) {
 	if t.Tx != nil {
+		late := time.AfterFunc(limit, t.cancel) // closes the connection
 		_ = t.Tx.Rollback()
+		late.Stop()
 	}
 	if t.Driver != nil && !t.Driver.IsClosed() && t.Driver.PgConn().TxStatus() != 'I' {
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
