@@ -190,6 +190,11 @@ var postgresTxs = []Mutant{
 		Old: "if xid == \"\" || t.restarted {", New: "if xid != \"\" || t.restarted {",
 	},
 	{
+		Name: "PostgreSQL, batches: a batch without records does not ask whether its handler has committed", Rule: "atomic",
+		Dir: postgres, Func: "(*batchTry).commit", Package: postgres, Run: "TestAtomic_HandlerSpoilsTransaction_EffectAndRecordAgree/a_call_of_a_batch",
+		Old: "if t.finished.Lent() {", New: "if !t.finished.Lent() && prefetched {",
+	},
+	{
 		Name: "PostgreSQL, Atomic: a statement that failed is no failure of the handler that hides it", Rule: "rule 13",
 		Dir: postgres, Func: "(*ownTx).afterHandler", Package: postgres, Run: "TestAtomic_FailureBehindHandler_CountsAttempt",
 		Old: "case err == nil && conn.PgConn().TxStatus() == failedTx:", New: "case err == nil && conn.PgConn().TxStatus() == 0:",
