@@ -134,6 +134,16 @@ var adapters = []Mutant{
 		Old: `p.slots.take(ctx, q.exchange+"/"+q.name)`, New: `p.slots.take(ctx, "")`,
 	},
 	{
+		Name: "RabbitMQ: a topic that does not confirm holds up the others of an outbox", Rule: "lanes",
+		Dir: rabbit, Func: "(*Sink).Publish", Package: rabbit, Run: "TestSink_OneTopicConfirmsNothing_OthersAreSent",
+		Old: "len(messages), answer", New: "maxCopies, answer",
+	},
+	{
+		Name: "RabbitMQ: a message fails because all channels are in use", Rule: "rule 13",
+		Dir: rabbit, Func: "(*publisher).deliver", Package: rabbit, Run: "TestSink_AllChannelsInUse_MessagesWait",
+		Old: `leave, err := o.lanes.take(ctx, "")`, New: `leave, err := func() {}, error(nil)`,
+	},
+	{
 		Name: "RabbitMQ: a message is acked before its copy is confirmed", Rule: "ack",
 		Dir: rabbit, Func: "(*sent).wait", Package: rabbit, Run: "TestForward_LateConfirm_IsWaitedFor",
 		Old: `return fmt.Errorf("the broker has not confirmed it yet: %w", ctx.Err())`, New: "return nil",
