@@ -229,4 +229,14 @@ var postgresTxs = []Mutant{
 		Dir: postgres, Func: "(*batchTry).commit", Package: postgres, Run: "TestStandbyAway_WaitCancelled_NothingAcknowledged",
 		Old: "if b.tx.hasStandby {", New: "if !b.tx.hasStandby {",
 	},
+	{
+		Name: "PostgreSQL: a process that freezes in Receive keeps the record locked", Rule: "rule 14",
+		Dir: postgres, Func: "(*journal).Receive", Package: postgres, Run: "TestReceive_RecordWithSteps_LimitsIdleTime",
+		Old: "'idle_in_transaction_session_timeout'", New: "'semel.idle'",
+	},
+	{
+		Name: "PostgreSQL: a process that freezes while it migrates keeps the tables locked", Rule: "rule 14",
+		Dir: "store/pgstore/internal/schema", Func: "const migrationLock", Package: postgres, Run: "TestMigrate_Scripts_LimitIdleTime",
+		Old: "'idle_in_transaction_session_timeout'", New: "'semel.idle'",
+	},
 }
