@@ -101,8 +101,13 @@ var adapters = []Mutant{
 	},
 	{
 		Name: "NATS: a letter lives as long as its message had to", Rule: "durable",
-		Dir: stream, Func: "const control", Package: stream, Run: "TestLetter_ControlHeaders_AreDropped",
-		Old: `control = "nats-"`, New: `control = "nats-expected-"`,
+		Dir: stream, Func: "isControl", Package: stream, Run: "TestLetter_ControlHeaders_AreDropped",
+		Old: `"nats-"`, New: `"nats-expected-"`,
+	},
+	{
+		Name: "NATS: the copy of a message without a body looks like a notice of the server", Rule: "durable",
+		Dir: stream, Func: "isControl", Package: stream, Run: "TestLetter_StatusWithoutBody_IsDropped",
+		Old: `|| len(body) == 0 && name == "Status"`, New: "",
 	},
 	{
 		Name: "NATS: what could not be rescued is forgotten", Rule: "ack",
