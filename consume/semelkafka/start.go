@@ -278,14 +278,13 @@ func (s *Source) validated(ctx context.Context, cl *kgo.Client, at place, from k
 	if err != nil {
 		return from, err
 	}
-	for i := range resp.Topics {
-		for _, p := range resp.Topics[i].Partitions {
-			if err := kerr.ErrorForCode(p.ErrorCode); err != nil || p.EndOffset < 0 || p.EndOffset >= from.Offset {
-				return from, err // below zero: the broker does not know the epoch
-			}
-			s.lostBehind(at, &kgo.ErrDataLoss{ConsumedTo: from.Offset, ConsumedToEpoch: from.Epoch, ResetTo: p.EndOffset, ResetToEpoch: p.LeaderEpoch})
-			return kgo.EpochOffset{Epoch: p.LeaderEpoch, Offset: p.EndOffset}, nil
-		}
+	if len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
+		return from, errors.New("the brokers do not say where the log of its leader epoch ends")
 	}
-	return from, errors.New("the brokers do not say where the log of its leader epoch ends")
+	p := &resp.Topics[0].Partitions[0]
+	if err := kerr.ErrorForCode(p.ErrorCode); err != nil || p.EndOffset < 0 || p.EndOffset >= from.Offset {
+		return from, err // below zero: the broker does not know the epoch
+	}
+	s.lostBehind(at, &kgo.ErrDataLoss{ConsumedTo: from.Offset, ConsumedToEpoch: from.Epoch, ResetTo: p.EndOffset, ResetToEpoch: p.LeaderEpoch})
+	return kgo.EpochOffset{Epoch: p.LeaderEpoch, Offset: p.EndOffset}, nil
 }
