@@ -5,13 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	amqp "github.com/rabbitmq/amqp091-go"
+
 	"github.com/semel-go/semel/consume/driver"
+	"github.com/semel-go/semel/outbox"
 )
 
 // A broker that goes silent in the middle holds up no shutdown.
@@ -191,4 +195,54 @@ func TestForward_OneQueueConfirmsNothing_OthersTakeCopies(t *testing.T) {
 	if n := len(s.copies.slots.queues); n != 1 {
 		t.Errorf("%d queues have places, want only the one that confirms nothing", n)
 	}
+}
+
+// publishes sends messages with order keys of their own to topics through a sink. It
+// confirms them after ready reports true, and checks that each is sent.
+func (p *puppet) publishes(config amqp.Config, ready func() bool, topics ...string) {
+	p.t.Helper()
+	sink, err := NewSink(p.url, &SinkOptions{Config: config})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer func() { _ = sink.Close() }()
+	messages := make([]outbox.Message, len(topics))
+	for i, topic := range topics {
+		messages[i] = outbox.Message{Topic: topic, ID: fmt.Sprint(i), OrderKey: fmt.Sprint(i)}
+	}
+	p.decides(silence)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		sink.Publish(p.t.Context(), messages, func(i int, err error) {
+			if err != nil {
+				p.t.Errorf("message %d to %s: %v", i, topics[i], err)
+			}
+		})
+	}()
+	isReady := false
+	for end := time.Now().Add(10 * time.Second); ; {
+		select {
+		case <-done:
+			return
+		case <-time.After(time.Millisecond):
+		}
+		if isReady = isReady || ready(); isReady {
+			p.confirm()
+		} else if time.Now().After(end) {
+			p.t.Errorf("after 10 s: %d messages have come", p.came())
+			isReady = true
+		}
+	}
+}
+
+func TestSink_OneTopicConfirmsNothing_OthersAreSent(t *testing.T) {
+	p := newPuppet(t)
+	topics := slices.Repeat([]string{"silent"}, 2*maxCopies)
+	p.publishes(amqp.Config{}, func() bool { return p.came() > maxCopies }, append(topics, "good")...)
+}
+
+func TestSink_AllChannelsInUse_MessagesWait(t *testing.T) {
+	p := newPuppet(t)
+	p.publishes(amqp.Config{ChannelMax: 1}, func() bool { return p.came() > 0 }, "silent", "good", "good too")
 }

@@ -19,6 +19,7 @@ type outlet struct {
 	conn    *amqp.Connection
 	blocked atomic.Pointer[string] // the broker's reason; nil: not blocked
 	making  places                 // one while a queue is made
+	lanes   places                 // one for each lane in use, so that no copy fails because the channels are used up
 
 	mu    sync.Mutex
 	made  map[string]bool // queues that exist, as far as is known
@@ -33,7 +34,8 @@ type lane struct {
 }
 
 func newOutlet(conn *amqp.Connection) *outlet {
-	o := &outlet{conn: conn, making: places{limit: 1}, made: map[string]bool{}}
+	lanes := max(1, int(conn.Config.ChannelMax)-1) // one is for making a queue
+	o := &outlet{conn: conn, making: places{limit: 1}, lanes: places{limit: lanes}, made: map[string]bool{}}
 	news := conn.NotifyBlocked(make(chan amqp.Blocking, 1))
 	go func() {
 		for b := range news {

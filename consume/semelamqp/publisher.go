@@ -130,6 +130,11 @@ func (p *publisher) deliver(ctx context.Context, q queue, m amqp.Publishing) err
 	if err := o.ensure(ctx, &q); err != nil {
 		return err
 	}
+	leave, err := o.lanes.take(ctx, "")
+	if err != nil {
+		return err
+	}
+	defer leave()
 	l, err := o.lane()
 	if err != nil {
 		return err

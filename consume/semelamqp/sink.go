@@ -33,6 +33,11 @@ var _ outbox.Sink = (*Sink)(nil)
 // confirmed it. Of one order key the sink sends the next message after the confirm of the
 // one before. A message that no queue takes is not sent, and is tried again. Nil options
 // mean the defaults. NewSink does not connect.
+//
+// The sink sends up to 16 messages of a topic at once, each in a channel of its own. If a
+// queue does not confirm, such as a quorum queue without a majority, its messages wait, and
+// other topics go on. They wait, too, if such queues hold all channels of the connection:
+// with RabbitMQ's channel_max of 2047 that takes more than 100 queues.
 func NewSink(url string, o *SinkOptions) (*Sink, error) {
 	if url == "" {
 		return nil, errors.New("semelamqp: NewSink: the URL is empty")
@@ -56,7 +61,7 @@ func (s *Sink) Close() error {
 
 // Publish implements outbox.Sink.
 func (s *Sink) Publish(ctx context.Context, messages []outbox.Message, answer func(i int, err error)) {
-	outbox.EachInTurn(ctx, messages, maxCopies, answer, s.send)
+	outbox.EachInTurn(ctx, messages, len(messages), answer, s.send) // publisher.slots limits each topic
 }
 
 func (s *Sink) send(ctx context.Context, m *outbox.Message) error {

@@ -195,10 +195,14 @@ func (s *Source) beginLate(ctx context.Context, p *partition, from kgo.Offset) {
 		case <-time.After(firstOwn):
 		}
 	}
-	if ctx.Err() != nil {
+	position := from.EpochOffset() // SetOffsets does not validate it
+	if err := s.repeat(ctx, p.place, func() (err error) {
+		position, err = s.validated(ctx, cl, p.place, position)
+		return err
+	}); err != nil || ctx.Err() != nil {
 		return
 	}
-	cl.SetOffsets(map[string]map[int32]kgo.EpochOffset{p.topic: {p.partition: from.EpochOffset()}})
+	cl.SetOffsets(map[string]map[int32]kgo.EpochOffset{p.topic: {p.partition: position}})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.parts[p.place] == p {

@@ -64,3 +64,26 @@ func letter(topic string, r *kgo.Record, headers []store.Header) *kgo.Record {
 	}
 	return l
 }
+
+// LastMessage is the message before a position in a partition, as far as it tells
+// the partition's log from another log. An offset alone does not: after an unclean
+// leader election, or in a broker that was restored from an older copy, there may be
+// new messages at offsets that are done.
+type LastMessage struct {
+	LeaderEpoch int32     // of the leader that appended it
+	Published   time.Time // its timestamp; zero: nothing is known of the message
+}
+
+func (l LastMessage) isKnown() bool { return !l.Published.IsZero() }
+
+// Last is the message as the last one before a position.
+func (it *Item) Last() LastMessage { return LastMessage{it.LeaderEpoch, it.Published} }
+
+// lastOf is a record as the last one before a position.
+func lastOf(r *kgo.Record) LastMessage {
+	last := LastMessage{LeaderEpoch: r.LeaderEpoch}
+	if r.Timestamp.UnixMilli() > 0 { // Kafka sends -1 for no timestamp
+		last.Published = r.Timestamp
+	}
+	return last
+}

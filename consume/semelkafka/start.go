@@ -178,29 +178,6 @@ func (s *Source) lostUnread(err error) bool {
 	return s.opt.OutOfRange == Latest && errors.Is(err, kerr.OffsetOutOfRange)
 }
 
-// LastMessage is the message before a position in a partition, as far as it tells
-// the partition's log from another log. An offset alone does not: after an unclean
-// leader election, or in a broker that was restored from an older copy, there may be
-// new messages at offsets that are done.
-type LastMessage struct {
-	LeaderEpoch int32     // of the leader that appended it
-	Published   time.Time // its timestamp; zero: nothing is known of the message
-}
-
-func (l LastMessage) isKnown() bool { return !l.Published.IsZero() }
-
-// Last is the message as the last one before a position.
-func (it *Item) Last() LastMessage { return LastMessage{it.LeaderEpoch, it.Published} }
-
-// lastOf is a record as the last one before a position.
-func lastOf(r *kgo.Record) LastMessage {
-	last := LastMessage{LeaderEpoch: r.LeaderEpoch}
-	if r.Timestamp.UnixMilli() > 0 { // Kafka sends -1 for no timestamp
-		last.Published = r.Timestamp
-	}
-	return last
-}
-
 // lastCheck is the message before the position from which a partition is read.
 // The partition is read from that message on, to see whether it is still there.
 type lastCheck struct {
@@ -283,4 +260,31 @@ func (s *Source) lostBehind(at place, loss *kgo.ErrDataLoss) {
 		return
 	}
 	s.breakOff(err)
+}
+
+// validated asks the broker whether the log of the position's leader epoch reaches the
+// position, as the client does for the positions that adjust returns. If it does not,
+// validated reports that, and returns where the logs part.
+func (s *Source) validated(ctx context.Context, cl *kgo.Client, at place, from kgo.EpochOffset) (kgo.EpochOffset, error) {
+	if from.Epoch < 0 {
+		return from, nil
+	}
+	topic, partition := kmsg.NewOffsetForLeaderEpochRequestTopic(), kmsg.NewOffsetForLeaderEpochRequestTopicPartition()
+	partition.Partition, partition.LeaderEpoch = at.partition, from.Epoch
+	topic.Topic, topic.Partitions = at.topic, append(topic.Partitions, partition)
+	req := kmsg.NewPtrOffsetForLeaderEpochRequest()
+	req.ReplicaID, req.Topics = -1, append(req.Topics, topic)
+	resp, err := req.RequestWith(ctx, cl)
+	if err != nil {
+		return from, err
+	}
+	if len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
+		return from, errors.New("the brokers do not say where the log of its leader epoch ends")
+	}
+	p := &resp.Topics[0].Partitions[0]
+	if err := kerr.ErrorForCode(p.ErrorCode); err != nil || p.EndOffset < 0 || p.EndOffset >= from.Offset {
+		return from, err // below zero: the broker does not know the epoch
+	}
+	s.lostBehind(at, &kgo.ErrDataLoss{ConsumedTo: from.Offset, ConsumedToEpoch: from.Epoch, ResetTo: p.EndOffset, ResetToEpoch: p.LeaderEpoch})
+	return kgo.EpochOffset{Epoch: p.LeaderEpoch, Offset: p.EndOffset}, nil
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/driver"
 )
@@ -131,13 +130,9 @@ type advisory struct {
 }
 
 func (s *Source) rescue(ctx context.Context, a *advisory) error {
-	stream, err := s.js.Stream(ctx, s.stream)
-	if err != nil {
-		return err
-	}
-	raw, err := stream.GetMsg(ctx, a.Seq)
+	raw, err := s.stored(ctx, a.Seq)
 	switch {
-	case errors.Is(err, jetstream.ErrMsgNotFound):
+	case errors.Is(err, nats.ErrMsgNotFound):
 		return nil // the stream has deleted it
 	case err != nil:
 		return err
@@ -151,4 +146,22 @@ func (s *Source) rescue(ctx context.Context, a *advisory) error {
 		Err: fmt.Errorf("delivered %d times, which is the consumer's MaxDeliver", a.Deliveries),
 	}
 	return s.copy(ctx, s.opt.DeadLetters, driver.Letter(m, d, s.durable), raw.Data)
+}
+
+// stored reads a message of the stream. With AllowDirect, jetstream.Stream.GetMsg reads the
+// message's own headers as the server's answer: a message without a body and with the header
+// Status: 404 would count as deleted. This request is never direct.
+func (s *Source) stored(ctx context.Context, seq uint64) (*nats.RawStreamMsg, error) {
+	var prefix []nats.JSOpt
+	switch o := s.js.Options(); {
+	case o.Domain != "":
+		prefix = append(prefix, nats.Domain(o.Domain))
+	case o.APIPrefix != "":
+		prefix = append(prefix, nats.APIPrefix(o.APIPrefix))
+	}
+	js, err := s.js.Conn().JetStream(prefix...)
+	if err != nil {
+		return nil, err
+	}
+	return js.GetMsg(s.stream, seq, nats.Context(ctx))
 }

@@ -45,9 +45,12 @@ func headers(h nats.Header) (hs []store.Header) {
 	return hs
 }
 
-// control is the prefix of the headers that tell the server how to treat a
-// message. A copy must not repeat them.
-const control = "nats-"
+// isControl reports whether a header must not be sent with a body: the server takes headers
+// that begin with "Nats-" for orders how to treat the message, and the client takes a message
+// without a body and with the header Status for a notice of the server.
+func isControl(name string, body []byte) bool {
+	return strings.HasPrefix(strings.ToLower(name), "nats-") || len(body) == 0 && name == "Status"
+}
 
 // letter makes a copy of a message. The server drops a copy with an ID that its
 // stream has, so that a copy sent twice is stored once. The durable's name is
@@ -56,9 +59,7 @@ func letter(subject, durable string, hs []store.Header, body []byte) *nats.Msg {
 	m := nats.NewMsg(subject)
 	m.Data = body
 	for _, h := range hs {
-		switch {
-		case strings.HasPrefix(strings.ToLower(h.Name), control):
-		default:
+		if !isControl(h.Name, body) {
 			m.Header[h.Name] = append(m.Header[h.Name], h.Value)
 		}
 		if h.Name == driver.LetterID {

@@ -66,6 +66,17 @@ func TestLetter_ControlHeaders_AreDropped(t *testing.T) {
 	}
 }
 
+// The client takes a message without a body and with the header Status for a notice of the
+// server, so nobody could read such a copy.
+func TestLetter_StatusWithoutBody_IsDropped(t *testing.T) {
+	status := []store.Header{{Name: "Status", Value: "404"}, {Name: "trace", Value: "1"}}
+	for body, want := range map[string]nats.Header{"": {"trace": {"1"}}, "b": {"trace": {"1"}, "Status": {"404"}}} {
+		if l := letter("dead", "group", status, []byte(body)); fmt.Sprint(l.Header) != fmt.Sprint(want) {
+			t.Errorf("body %q: the headers are %v, want %v", body, l.Header, want)
+		}
+	}
+}
+
 func TestNew_InvalidOptionsOrConsumer_IsRefused(t *testing.T) {
 	good := jetstream.ConsumerConfig{AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: -1}
 	for name, c := range map[string]struct {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -19,8 +18,9 @@ type sink struct{ js jetstream.JetStream }
 // Message.Topic, which a stream must take, with Message.ID as its idempotency key. The
 // order key is in the header OrderKeyHeader. Of one order key it sends the next message
 // when the stream has stored the one before. The server drops a message that is sent
-// again within the stream's duplicate window, by topic and ID. A message that is too
-// large, or whose subject is invalid, is poison.
+// again within the stream's duplicate window, by topic and ID. Headers that begin with
+// "Nats-" are not sent, nor is Status with an empty body, because no client could read that
+// message. A message that is too large, or whose subject is invalid, is poison.
 func NewSink(js jetstream.JetStream) (outbox.Sink, error) {
 	if js == nil {
 		return nil, errors.New("semelnats: NewSink: the JetStream is nil")
@@ -41,7 +41,7 @@ func (s *sink) send(ctx context.Context, m *outbox.Message) error {
 	out := nats.NewMsg(m.Topic)
 	out.Data = m.Body
 	for _, h := range m.SentHeaders() {
-		if !strings.HasPrefix(strings.ToLower(h.Name), control) {
+		if !isControl(h.Name, m.Body) {
 			out.Header[h.Name] = append(out.Header[h.Name], h.Value)
 		}
 	}

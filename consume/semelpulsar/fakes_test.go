@@ -17,10 +17,19 @@ import (
 // send a copy, or to refuse an ack.
 type fakeClient struct {
 	pulsar.Client
-	mu        sync.Mutex
-	consumers []*fakeConsumer
-	producers []*fakeProducer
-	refuse    map[string]error // by the topic
+	mu         sync.Mutex
+	consumers  []*fakeConsumer
+	producers  []*fakeProducer
+	refuse     map[string]error // by the topic
+	partitions []string         // of the topic; nil: it has none
+	gaveUp     string           // a partition that its consumer has lost
+}
+
+func (c *fakeClient) TopicPartitions(topic string) ([]string, error) {
+	if c.partitions == nil {
+		return []string{topic}, nil
+	}
+	return c.partitions, nil
 }
 
 func (c *fakeClient) Subscribe(o pulsar.ConsumerOptions) (pulsar.Consumer, error) {
@@ -31,7 +40,7 @@ func (c *fakeClient) Subscribe(o pulsar.ConsumerOptions) (pulsar.Consumer, error
 	}
 	if o.Type == pulsar.Exclusive {
 		for _, earlier := range c.consumers {
-			if earlier.opt.Topic == o.Topic && !earlier.isClosed() {
+			if earlier.opt.Topic == baseName(o.Topic) && o.Topic != c.gaveUp && !earlier.isClosed() {
 				return nil, errors.New("server error: ConsumerBusy")
 			}
 		}
@@ -65,9 +74,14 @@ type fakeProducer struct {
 	mu   sync.Mutex
 	sent []*pulsar.ProducerMessage
 	err  error // the answer to each message
+	hang bool  // there is none while the context of the message lasts
 }
 
-func (p *fakeProducer) Send(_ context.Context, m *pulsar.ProducerMessage) (pulsar.MessageID, error) {
+func (p *fakeProducer) Send(ctx context.Context, m *pulsar.ProducerMessage) (pulsar.MessageID, error) {
+	if p.hang {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sent = append(p.sent, m)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/apache/pulsar-client-go/pulsar"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // The client (0.19.0) connects a partition again in its event loop, so that an ack returns
@@ -88,6 +89,39 @@ func TestNext_OnePartitionGivenUp_TopicIsBusy_SubscribesAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An exclusive subscription takes no second member, so that the Source must close its
+// consumer to subscribe again. While the broker of the partition is away, it keeps it.
+func TestNext_OnePartitionGivenUpAndAway_ExclusiveReadsTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, client := subscribed(t, Options{Type: pulsar.Exclusive})
+		const topic = "persistent://public/default/orders"
+		client.partitions, client.gaveUp = []string{topic + "-partition-0", topic + "-partition-1"}, topic+"-partition-1"
+		client.refuse = map[string]error{client.gaveUp: errors.New("server error: ServiceNotReady")}
+		old := client.last()
+		old.probeErr = errors.New("failed to getLastMessageID: connection closed")
+		reports := 0
+		busy(t, s, client, func(err error) bool {
+			if err != nil {
+				reports++
+				if errors.Is(err, driver.ErrClosed) || !strings.Contains(err.Error(), client.gaveUp) {
+					t.Error(err)
+				}
+			}
+			return old.isClosed()
+		})
+		if old.isClosed() || reports == 0 {
+			t.Fatalf("closed: %v, reports: %d; want the consumer open, and that it is reported", old.isClosed(), reports)
+		}
+		client.mu.Lock()
+		client.refuse = nil
+		client.mu.Unlock()
+		if !busy(t, s, client, func(error) bool { return s.link.Load().consumer != old }) {
+			t.Error("the broker is back, and the Source has not subscribed again")
+		}
+		s.link.Load().abandon()
+	})
 }
 
 // A connection that was lost a moment ago is no partition that was given up.

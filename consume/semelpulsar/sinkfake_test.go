@@ -3,8 +3,10 @@ package semelpulsar
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/apache/pulsar-client-go/pulsar"
 
@@ -130,6 +132,31 @@ func TestSink_NoAnswerOrBadTopic_IsToldApart(t *testing.T) {
 			t.Errorf("topic %q: %v, want poison", topic, err)
 		}
 	}
+}
+
+// A broker that is away gives no answer for the partitions that it has.
+func TestSink_OneTopicGivesNoAnswer_OthersAreSent(t *testing.T) {
+	t.Parallel()
+	client := &fakeClient{}
+	s := newSink(t, client)
+	if err := sendOne(t.Context(), s, outbox.Message{Topic: "silent", ID: "first"}); err != nil {
+		t.Fatal(err)
+	}
+	client.producers[0].hang = true
+	messages := make([]outbox.Message, 200)
+	for i := range messages {
+		messages[i] = outbox.Message{Topic: "silent", ID: fmt.Sprint(i)}
+	}
+	messages[len(messages)-1].Topic = "good"
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	s.Publish(ctx, messages, func(i int, err error) {
+		if isGood := i == len(messages)-1; isGood != (err == nil) {
+			t.Errorf("message %d to %s: %v", i, messages[i].Topic, err)
+		} else if isGood {
+			cancel()
+		}
+	})
 }
 
 func TestSink_Closed_SendsNothing(t *testing.T) {

@@ -148,14 +148,6 @@ func (b *batchTry) finishCall(ctx context.Context, c *batchCall) error {
 	return nil
 }
 
-// The states of a connection's transaction.
-const (
-	noTx     = 'I'
-	openTx   = 'T'
-	failedTx = 'E'
-	brokenTx = 0 // there is no connection
-)
-
 func (b *batchTry) txStatus() byte {
 	conn := b.tx.pipeline.Conn()
 	if conn.IsClosed() {
@@ -243,6 +235,12 @@ func (b *batchTry) commit(ctx context.Context, t *ownTx) error {
 		return errPrefetchDiffers
 	}
 	if len(b.tx.pending) == 0 && !b.hasWrites && !prefetched {
+		if t.finished.Lent() { // the handler may have committed, and no COMMIT will check that
+			b.tx.queueCheck()
+			if err := b.tx.pipeline.Flush(ctx); err != nil {
+				return err
+			}
+		}
 		if b.tx.hasStandby {
 			return b.tx.store.confirm(ctx) // of the records that answer the calls
 		}

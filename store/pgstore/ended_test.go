@@ -84,15 +84,23 @@ func TestAtomic_HandlerSpoilsTransaction_EffectAndRecordAgree(t *testing.T) {
 			})
 			return ends[0].Err
 		},
+		"a call of a batch": func(key string, fn func(ctx context.Context, tx pgx.Tx) error) error {
+			ends := p.a.RunWhole(t.Context(), []semel.Call{call(key)}, func(ctx context.Context, fresh []*PendingCall) error {
+				tx, _ := TxFrom(ctx)
+				fresh[0].Err = fn(ctx, tx)
+				return nil
+			})
+			return ends[0].Err
+		},
 	}
 	trials, wrong := 0, 0
 	for form, run := range runs {
 		for _, way := range spoils("nobody_special") {
-			for _, result := range []error{nil, errors.New("down")} {
-				name := form + ", " + way.name
-				if result != nil {
-					name += ", and an error"
+			for end, result := range map[string]error{"nil": nil, "an error": errors.New("down"), "no effect": semel.NoEffect(errors.New("down"))} {
+				if form == "a call of a batch" && !way.ends { // PendingCall.Err says that nothing was written
+					continue
 				}
+				name := form + ", " + way.name + ", and " + end
 				trials++
 				if !t.Run(name, func(t *testing.T) {
 					err := run(name, func(ctx context.Context, tx pgx.Tx) error {
@@ -121,7 +129,7 @@ func TestAtomic_HandlerSpoilsTransaction_EffectAndRecordAgree(t *testing.T) {
 			}
 		}
 	}
-	writeEvidence(t, "a handler ends or spoils its transaction: effect, record and answer agree", false, int64(trials), int64(wrong), fmt.Sprintf("%d ways, in a call and in a batch, with and without an error", len(spoils(""))))
+	writeEvidence(t, "a handler ends or spoils its transaction: effect, record and answer agree", false, int64(trials), int64(wrong), fmt.Sprintf("%d ways, in a call, in a batch and in a call of a batch, which returns nil, an error or NoEffect", len(spoils(""))))
 	mustExec(t, p.s.appPool, "ROLLBACK PREPARED 'raw'")
 }
 

@@ -184,6 +184,14 @@ func (t *ownTx) end() {
 // errConnectionClosed: the handler returned nil, but its connection is closed.
 var errConnectionClosed = errors.New("pgstore: the connection of the transaction was closed while the handler ran")
 
+// The states of a connection's transaction.
+const (
+	noTx     = 'I'
+	openTx   = 'T'
+	failedTx = 'E'
+	brokenTx = 0 // there is no connection
+)
+
 // afterHandler is the error of a handler that has returned err, after a look at the
 // state in which it left the transaction.
 func (t *ownTx) afterHandler(ctx context.Context, err error) error {

@@ -2,7 +2,6 @@ package museum
 
 // The directories of the exhibits below.
 const (
-	rabbit = "consume/semelamqp"
 	stream = "consume/semelnats"
 	kafka  = "consume/semelkafka"
 	simple = "consume/semelsqs"
@@ -102,75 +101,18 @@ var adapters = []Mutant{
 	},
 	{
 		Name: "NATS: a letter lives as long as its message had to", Rule: "durable",
-		Dir: stream, Func: "const control", Package: stream, Run: "TestLetter_ControlHeaders_AreDropped",
-		Old: `control = "nats-"`, New: `control = "nats-expected-"`,
+		Dir: stream, Func: "isControl", Package: stream, Run: "TestLetter_ControlHeaders_AreDropped",
+		Old: `"nats-"`, New: `"nats-expected-"`,
+	},
+	{
+		Name: "NATS: the copy of a message without a body looks like a notice of the server", Rule: "durable",
+		Dir: stream, Func: "isControl", Package: stream, Run: "TestLetter_StatusWithoutBody_IsDropped",
+		Old: `|| len(body) == 0 && name == "Status"`, New: "",
 	},
 	{
 		Name: "NATS: what could not be rescued is forgotten", Rule: "ack",
 		Dir: stream, Func: "(*Source).watch", Package: stream + "/natstest", Run: "TestWatchMaxDeliver_CopyRefused_TriesAgain",
 		Old: "if waiting = append(waiting, a); again.IsZero() {", New: "if again.IsZero() {",
-	},
-	{
-		Name: "RabbitMQ: a copy that came back passes for published", Rule: "ack",
-		Dir: rabbit, Func: "(*outlet).judge", Package: rabbit, Run: "TestForward_BrokerDoesNotKeepTheCopy_Fails",
-		Old: `
-			delete(o.made, name)
-			return errUnroutable`,
-		New: "delete(o.made, name)",
-	},
-	{
-		Name: "RabbitMQ: a copy that a full queue refuses passes for kept", Rule: "ack",
-		Dir: rabbit, Func: "(*publisher).deliver", Package: rabbit, Run: "TestForward_BrokerDoesNotKeepTheCopy_Fails",
-		Old: `
-			<-confirm.Done()
-			return o.judge(l, confirm.Acked(), q.name)`,
-		New: `
-			<-confirm.Done()
-			return o.judge(l, true, q.name)`,
-	},
-	{
-		Name: "RabbitMQ: a queue that confirms nothing stops the copies to all queues", Rule: "lanes",
-		Dir: rabbit, Func: "(*publisher).deliver", Package: rabbit, Run: "TestForward_OneQueueConfirmsNothing_OthersTakeCopies",
-		Old: `p.slots.take(ctx, q.exchange+"/"+q.name)`, New: `p.slots.take(ctx, "")`,
-	},
-	{
-		Name: "RabbitMQ: a message is acked before its copy is confirmed", Rule: "ack",
-		Dir: rabbit, Func: "(*sent).wait", Package: rabbit, Run: "TestForward_LateConfirm_IsWaitedFor",
-		Old: `return fmt.Errorf("the broker has not confirmed it yet: %w", ctx.Err())`, New: "return nil",
-	},
-	{
-		Name: "RabbitMQ: an ack is of all before it, too", Rule: "ack",
-		Dir: rabbit, Func: "(*delivery).ack", Package: rabbit, Run: "TestAck_AcksOneMessage",
-		Old: "d.raw.Ack(false)", New: "d.raw.Ack(true)",
-	},
-	{
-		Name: "RabbitMQ: a delivery of an old channel is acked on the new one", Rule: "ack",
-		Dir: rabbit, Func: "(*delivery).ack", Package: rabbit, Run: "TestAck_OldChannel_IsErrGone",
-		Old: `
-			if err := d.gone(); err != nil {
-				return err
-			}
-			if err := d.raw.Ack(false); err != nil {`,
-		New: `
-			if d.back {
-				return d.gone()
-			}
-			if err := d.s.link.Load().ch.Ack(d.raw.DeliveryTag, false); err != nil {`,
-	},
-	{
-		Name: "RabbitMQ: what was sent ahead is dropped at the end", Rule: "ack",
-		Dir: rabbit, Func: "(*link).release", Package: rabbit, Run: "TestInfo_GivenBack_IsNotOvertaken|TestStop_SentAhead_GoesBack",
-		Old: "d.Nack(false, true)", New: "d.Nack(false, false)",
-	},
-	{
-		Name: "RabbitMQ: a retry counts from one again", Rule: "rule 13",
-		Dir: rabbit, Func: "retryOf", Package: rabbit, Run: "TestRetry_KeepsMessageAndCount",
-		Old: "int64(deliveries(d))", New: "int64(1)",
-	},
-	{
-		Name: "RabbitMQ: a second retry loses where the message was published to", Rule: "rule 15",
-		Dir: rabbit, Func: "copyOf", Package: rabbit, Run: "TestRetry_KeepsMessageAndCount",
-		Old: "if _, has := p.Headers[h.Name]; !has {", New: `if h.Value != "" {`,
 	},
 	{
 		Name: "Kafka: a partition is handed over before what is done is committed", Rule: "ack",
@@ -286,15 +228,5 @@ var adapters = []Mutant{
 		Name: "NATS: a letter with too much of headers is refused for ever", Rule: "ack",
 		Dir: stream, Func: "tooLarge", Package: stream + "/natstest", Run: "TestForward_StreamLimit_OmitsTheErrorText/of_the_header",
 		Old: "|| e.ErrorCode == headerExceedsMaximum)", New: ")",
-	},
-	{
-		Name: "RabbitMQ: what was sent ahead overtakes what was given back", Rule: "ack",
-		Dir: rabbit, Func: "(*Source).Info", Package: rabbit, Run: "TestInfo_GivenBack_IsNotOvertaken",
-		Old: "l != nil && l.holdsBack() && l.mark(errLost) {", New: "l != nil && l.holdsBack() && s.opt.OrderKey == nil {",
-	},
-	{
-		Name: "RabbitMQ: a copy's late failure is the next one's", Rule: "ack",
-		Dir: rabbit, Func: "(*delivery).copy", Package: rabbit, Run: "TestForward_LateFailure_SendsAgain",
-		Old: "if c == nil || c.failed() {", New: "if c == nil {",
 	},
 }

@@ -54,6 +54,11 @@ var kafkas = []Mutant{
 		Old: "err != nil || first > check.offset {", New: "err != nil || first < 0 {",
 	},
 	{
+		Name: "Kafka: a partition that had no leader at the start begins above a log that was cut", Rule: "ack",
+		Dir: kafka, Func: "(*Source).validated", Package: "consume/semelkafka/kafkatest", Run: "TestStart_LogWasCutBelowPosition_ServeReturns/later",
+		Old: "p.EndOffset >= from.Offset {", New: "p.EndOffset >= 0 {",
+	},
+	{
 		Name: "Kafka: the timestamp of the last message is not committed", Rule: "ack",
 		Dir: kafka, Func: "metadata", Package: "consume/semelkafka", Run: "TestMetadata_Written_IsReadBack",
 		Old: "if last.isKnown() {", New: "if !last.isKnown() {",

@@ -210,6 +210,11 @@ var postgresTxs = []Mutant{
 		Old: "if xid == \"\" || t.restarted {", New: "if xid != \"\" || t.restarted {",
 	},
 	{
+		Name: "PostgreSQL, batches: a batch without records does not ask whether its handler has committed", Rule: "atomic",
+		Dir: postgres, Func: "(*batchTry).commit", Package: postgres, Run: "TestAtomic_HandlerSpoilsTransaction_EffectAndRecordAgree/a_call_of_a_batch",
+		Old: "if t.finished.Lent() {", New: "if !t.finished.Lent() && prefetched {",
+	},
+	{
 		Name: "PostgreSQL, Atomic: a statement that failed is no failure of the handler that hides it", Rule: "rule 13",
 		Dir: postgres, Func: "(*ownTx).afterHandler", Package: postgres, Run: "TestAtomic_FailureBehindHandler_CountsAttempt",
 		Old: "case err == nil && conn.PgConn().TxStatus() == failedTx:", New: "case err == nil && conn.PgConn().TxStatus() == 0:",
@@ -243,5 +248,15 @@ var postgresTxs = []Mutant{
 		Name: "PostgreSQL, standby: a batch of duplicates is answered without the standby", Rule: "durable",
 		Dir: postgres, Func: "(*batchTry).commit", Package: postgres, Run: "TestStandbyAway_WaitCancelled_NothingAcknowledged",
 		Old: "if b.tx.hasStandby {", New: "if !b.tx.hasStandby {",
+	},
+	{
+		Name: "PostgreSQL: a process that freezes in Receive keeps the record locked", Rule: "rule 14",
+		Dir: postgres, Func: "(*journal).Receive", Package: postgres, Run: "TestReceive_RecordWithSteps_LimitsIdleTime",
+		Old: "'idle_in_transaction_session_timeout'", New: "'semel.idle'",
+	},
+	{
+		Name: "PostgreSQL: a process that freezes while it migrates keeps the tables locked", Rule: "rule 14",
+		Dir: "store/pgstore/internal/schema", Func: "const migrationLock", Package: postgres, Run: "TestMigrate_Scripts_LimitIdleTime",
+		Old: "'idle_in_transaction_session_timeout'", New: "'semel.idle'",
 	},
 }

@@ -36,6 +36,11 @@ var pulsars = []Mutant{
 		Old: `l.heard[raw.ID().PartitionIdx()] = time.Now()`, New: `l.asked, l.heard[raw.ID().PartitionIdx()] = time.Now(), time.Now()`,
 	},
 	{
+		Name: "Pulsar: an exclusive member closes all partitions although one cannot be had again", Rule: "lanes",
+		Dir: pulsar, Func: "(*link).ask", Package: pulsar, Run: "TestNext_OnePartitionGivenUpAndAway_ExclusiveReadsTheOthers",
+		Old: "end.stays = l.s.tryPartitions()", New: "end.stays = nil",
+	},
+	{
 		Name: "Pulsar: a copy of a message that has come again is tried for ever", Rule: "ack",
 		Dir: pulsar, Func: "(*delivery).Forward", Package: pulsar, Run: "TestForward_SubscribedAgain_IsErrGone",
 		Old: `if d.l.isAbandoned() {`, New: `if d.l.isAbandoned() && false {`,

@@ -2,6 +2,7 @@ package kafkatest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -85,6 +86,54 @@ func TestStart_OnePartitionHasNoLeader_OthersAreServed(t *testing.T) {
 			}
 			if err := stop(); err != nil {
 				t.Error(err)
+			}
+		})
+	}
+}
+
+// The broker says that the log of the position's leader epoch ends below the position. The
+// messages between may be new ones, so Serve ends, whether the partition had a leader at the
+// start or later.
+func TestStart_LogWasCutBelowPosition_ServeReturns(t *testing.T) {
+	t.Parallel()
+	for name, late := range map[string]bool{"at the start": false, "later": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, seed := fake(t)
+			b := open(t, seed)
+			r := &readiness{}
+			first := b.source(t, nil)
+			stop := serve(t, consumer(t, guard(t, nil), r.handle, nil), first)
+			b.to(t, 0, numbered("m", 5, "")...)
+			b.settled(t)
+			if err := errors.Join(stop(), first.Close()); err != nil {
+				t.Fatal(err)
+			}
+			c.ControlKey(int16(kmsg.OffsetForLeaderEpoch), func(r kmsg.Request) (kmsg.Response, error, bool) {
+				c.KeepControl()
+				resp := r.ResponseKind().(*kmsg.OffsetForLeaderEpochResponse)
+				p := kmsg.NewOffsetForLeaderEpochResponseTopicPartition()
+				p.EndOffset = 2
+				topic := kmsg.NewOffsetForLeaderEpochResponseTopic()
+				topic.Topic, topic.Partitions = b.name, append(topic.Partitions, p)
+				resp.Topics = append(resp.Topics, topic)
+				return resp, nil, true
+			})
+			fault := kfake.Fault{Keys: []kmsg.Key{kmsg.ListOffsets}, Topic: b.name, Partitions: []int32{0}, Err: kerr.LeaderNotAvailable, Count: -1}
+			b.to(t, 1, msg("other", ""))
+			b.to(t, 0, msg("next", ""))
+			if !late {
+				wantOtherLog(t, b, refused(t, b.source(t, nil), nil), "offset 2")
+				return
+			}
+			noLeader := c.Fault(fault)
+			done := make(chan error, 1)
+			go func() { done <- consumer(t, guard(t, nil), r.handle, nil).Serve(t.Context(), b.source(t, nil)) }()
+			until(t, "the message of the partition with a leader run", func() bool { return r.count() == 6 })
+			noLeader.Remove()
+			wantOtherLog(t, b, wait(t, "Serve returned", done), "offset 2")
+			if n := r.count(); n != 6 {
+				t.Errorf("%d runs, want 6: the next message of partition 0 must not run", n)
 			}
 		})
 	}

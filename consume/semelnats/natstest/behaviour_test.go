@@ -119,6 +119,46 @@ func TestWatchMaxDeliver_LimitReached_DeadLetters(t *testing.T) {
 	}
 }
 
+// The stored headers of a message without a body look like the server's answer that it has
+// no such message. It is copied all the same.
+func TestWatchMaxDeliver_MessageLooksLikeNotFound_DeadLetters(t *testing.T) {
+	b := open(t, func(c *jetstream.ConsumerConfig) { c.MaxDeliver, c.AckWait = 1, 100*time.Millisecond })
+	stream, err := b.js.Stream(t.Context(), b.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := stream.CachedInfo().Config
+	cfg.AllowDirect = true
+	if _, err := b.js.UpdateStream(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.opt.MaxDeliver, b.opt.OrderKey = true, nil
+	s, err := semelnats.New(b.js, b.consumer, &b.opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	watched := make(chan error, 1)
+	go func() { watched <- s.WatchMaxDeliver(ctx) }()
+	until(t, "subscribed", func() bool { return b.js.Conn().NumSubscriptions() > 1 })
+	if err := b.js.Conn().Flush(); err != nil {
+		t.Fatal(err)
+	}
+	m := nats.NewMsg(b.name + ".in.x")
+	m.Header.Set("Status", "404")
+	if _, err := b.js.PublishMsg(ctx, m); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "a dead letter", func() bool {
+		_, _ = s.Next(ctx, 1) // the client drops it
+		return len(b.Copies(t, driver.DeadLetter)) == 1
+	})
+	cancel()
+	if err := <-watched; err != nil {
+		t.Errorf("WatchMaxDeliver: %v", err)
+	}
+}
+
 // A message whose letter does not fit must not delay the others, and the error
 // at the end names it.
 func TestWatchMaxDeliver_CopyFails_OthersGoOn(t *testing.T) {
