@@ -208,14 +208,13 @@ func (c *client) sweep(ctx context.Context) {
 		if err != nil {
 			continue
 		}
-		a := &Answer{Now: res.Now}
+		s.h.Return(n, back, &Answer{Now: res.Now})
 		for _, r := range res.Lapsed {
-			if r.Key == in.Key {
-				a.Lapsed, a.Found.Record = true, r
+			if r.Key == in.Key { // read at one moment, and perhaps removed at a later one, when it had expired
+				s.h.Return(s.h.Call(c.id, at, in), back, &Answer{Now: res.Now, Lapsed: true, Found: store.Found{Record: r}})
 				s.remember(r)
 			}
 		}
-		s.h.Return(n, back, a)
 	}
 }
 
