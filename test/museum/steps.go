@@ -220,6 +220,11 @@ var steps = []Mutant{
 		Old: "WHERE s.record = d.id", New: "WHERE s.record = d.id AND false",
 	},
 	{
+		Name: "PostgreSQL: the rows of steps outlive the erasure of their record", Rule: "steps",
+		Dir: "store/pgstore/internal/table", Func: "const erase", Package: postgres, Run: "TestStep_RecordGone_RowsAreDeleted",
+		Old: "` + dropSteps + `", New: "` + dropSteps + ` AND false",
+	},
+	{
 		Name: "PostgreSQL: two transactions record a step with the same result", Rule: "steps",
 		Dir: postgres, Func: "(*session).recordStep", Package: postgres, Run: "TestStep_UsedAgainWhileItCommits_HasEffectOnce",
 		Old: "return store.ErrStepRecorded", New: "return nil",
