@@ -222,7 +222,7 @@ var steps = []Mutant{
 	{
 		Name: "PostgreSQL: the rows of steps outlive the erasure of their record", Rule: "steps",
 		Dir: "store/pgstore/internal/table", Func: "const erase", Package: postgres, Run: "TestStep_RecordGone_RowsAreDeleted",
-		Old: "` + dropSteps + `", New: "` + dropSteps + ` AND false",
+		Old: "+ dropSteps +", New: "+ dropSteps + ` AND false` +",
 	},
 	{
 		Name: "PostgreSQL: two transactions record a step with the same result", Rule: "steps",
