@@ -51,6 +51,18 @@ func (d driverExecution) Completed() bool { return d.x.isCompleted() }
 
 func (d driverExecution) Committed() { d.x.journal.committed(d.x) }
 
+// committed notes that the transaction of the step x has committed. A step in x may have
+// been undone by a savepoint of the handler's, so the next use of its name looks.
+func (j *journal) committed(x *Execution) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for name, u := range j.uses {
+		if u.state == stepUncommitted && u.x.isIn(x) {
+			j.use(name, stepUse{state: stepUsed, step: u.step, outer: u.x.outer})
+		}
+	}
+}
+
 // driverTxCall implements driver.TxCall, which has the documentation.
 type driverTxCall struct {
 	call   txCall

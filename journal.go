@@ -23,22 +23,6 @@ type journal struct {
 	ended    bool               // the run has ended, or lost its lease
 }
 
-// stepSet is recorded steps.
-type stepSet struct {
-	byName map[string]*store.Step
-	bytes  int // the sum of their sizes
-}
-
-func (s *stepSet) add(step *store.Step) {
-	if s.byName == nil {
-		s.byName = map[string]*store.Step{}
-	}
-	if s.byName[step.Name] == nil {
-		s.byName[step.Name] = step
-		s.bytes += step.Size()
-	}
-}
-
 // journalKind says what becomes of the steps of a run.
 type journalKind uint8
 
@@ -105,8 +89,10 @@ func (j *journal) reserve(s *runningStep) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch u := j.uses[s.name]; {
-	case u.state == stepRunning || u.state == stepUsed && u.outer == s.x.outer || j.isOpen(u, s):
-		return s.invalid("this run has used the name already; give each step of a call a name of its own")
+	case u.state == stepRunning || u.state == stepUsed && u.outer == s.x.outer || s.tx == nil && j.isOpen(u, s):
+		return s.usedTwice("")
+	case j.kind == stepsInTx && j.isOpen(u, s):
+		return s.usedTwice(", also after a rollback to a savepoint of your own")
 	case u.state == stepInDoubt && s.x.policy == Park:
 		return s.x.failure(ErrParked, fmt.Errorf("step %q failed in this run, and may have had its effect", s.name))
 	default:
@@ -124,13 +110,15 @@ func (j *journal) isOpen(u stepUse, s *runningStep) bool {
 // admit decides whether the step's function runs. It returns the step if it is recorded.
 // The caller holds mu.
 func (j *journal) admit(s *runningStep) (*store.Step, error) {
+	if s.seen.byName[s.name] != nil && j.isOpen(s.before, s) { // otherwise a savepoint of the handler's was rolled back
+		return nil, s.usedTwice("")
+	}
 	for _, known := range []*stepSet{&s.seen, &j.recorded} {
 		if step := known.byName[s.name]; step != nil {
 			return step, nil
 		}
 	}
-	others := j.running(s) - 1
-	count, bytes := max(len(s.seen.byName), len(j.recorded.byName))+others, max(s.seen.bytes, j.recorded.bytes)
+	count, bytes := j.others(s)
 	switch {
 	case j.kind == stepsReadOnly:
 		return nil, s.x.failure(ErrParked, fmt.Errorf("step %q is not recorded, and a reconciler starts none", s.name))
@@ -138,7 +126,7 @@ func (j *journal) admit(s *runningStep) (*store.Step, error) {
 		return nil, s.x.failure(ErrParked, fmt.Errorf("step %q ran in this run, and is not recorded", s.name))
 	case j.kind == stepsRecorded && count >= store.MaxSteps:
 		return nil, s.invalid("the call has %d steps already, and no more are allowed", store.MaxSteps)
-	case j.kind == stepsRecorded && bytes+(others+1)*longestTombstone > store.MaxStepBytes:
+	case j.kind == stepsRecorded && bytes+longestTombstone > store.MaxStepBytes:
 		return nil, s.invalid("the results of the call's steps have %d bytes; at most %d are allowed in all, so keep large results elsewhere", bytes, store.MaxStepBytes)
 	}
 	return nil, nil
@@ -154,14 +142,26 @@ func (j *journal) use(name string, u stepUse) {
 	j.uses[name] = u
 }
 
-// running is how many steps run now and are not recorded. The caller holds mu.
-func (j *journal) running(s *runningStep) (n int) {
-	for name, u := range j.uses {
-		if u.state == stepRunning && s.seen.byName[name] == nil && j.recorded.byName[name] == nil {
-			n++
+// others counts the steps besides s that the record has, or may have soon, because they run
+// or because their transaction may commit. bytes is the sum of their sizes. The caller
+// holds mu.
+func (j *journal) others(s *runningStep) (count, bytes int) {
+	count, bytes = len(j.recorded.byName), j.recorded.bytes
+	for name, step := range s.seen.byName {
+		if j.recorded.byName[name] == nil {
+			count, bytes = count+1, bytes+step.Size()
 		}
 	}
-	return n
+	for name, u := range j.uses {
+		switch {
+		case name == s.name || s.seen.byName[name] != nil || j.recorded.byName[name] != nil:
+		case u.state == stepRunning:
+			count, bytes = count+1, bytes+longestTombstone
+		case u.step != nil:
+			count, bytes = count+1, bytes+u.step.Size()
+		}
+	}
+	return count, bytes
 }
 
 // load reads the steps of the call, once. For a step in a transaction of its own it always
@@ -225,8 +225,7 @@ func (j *journal) isLoaded() bool {
 func (j *journal) fit(s *runningStep, step *store.Step) *store.Step {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	bytes := max(s.seen.bytes, j.recorded.bytes)
-	if j.kind == stepsRecorded && bytes+(j.running(s)-1)*longestTombstone+step.Size() > store.MaxStepBytes {
+	if _, bytes := j.others(s); j.kind == stepsRecorded && bytes+step.Size() > store.MaxStepBytes {
 		step.Outcome = tombstone(step.Outcome)
 	}
 	return step

@@ -52,7 +52,7 @@ func (g *Guard) settlement(v Verdict, attempt int) (store.Settlement, error) {
 		}
 		s.State, s.Outcome = store.Completed, g.limit(o)
 	case didNotHappen:
-		s.State, s.Error = store.Released, "reconciled: it did not happen"
+		s.State, s.Error = store.Released, lapsed.ReconciledNoEffect
 	case failedForGood:
 		f := v.failure
 		if f == nil {
@@ -214,7 +214,7 @@ func (g *Guard) Resolve(ctx context.Context, seen store.Record, v Verdict) error
 	p := g.change(&seen, s.State, s.Error)
 	p.Outcome = s.Outcome
 	if p.State == store.Released {
-		p.Error = "an operator decided: it did not happen"
+		p.Error = lapsed.ResolvedNoEffect
 		p.Attempt = 0 // the operator's decision counts for more than the limit of attempts
 	}
 	f, err := g.ask(ctx, func(ctx context.Context) (store.Found, error) {
@@ -256,7 +256,7 @@ func (g *Guard) Reopen(ctx context.Context, seen store.Record, why string) error
 	case seen.State != store.Failed:
 		return &Error{Reason: store.ErrChanged, Operation: op, Cause: fmt.Errorf("the record is %v; only a failed one can be reopened", seen.State)}
 	}
-	cause := errors.New("reopened: " + why)
+	cause := errors.New(lapsed.Reopened + why)
 	p := g.change(&seen, store.Released, errorText(cause))
 	p.Attempt = 0
 	f, err := g.ask(ctx, func(ctx context.Context) (store.Found, error) { return g.store.Swap(ctx, seen.Seen(), p) })

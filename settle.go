@@ -77,7 +77,9 @@ const maxUnanswered = 1024
 
 // giveBackUnanswered is giveBack for a claim that got no answer. It sends the
 // claim again, which tells whether it was won, and then undoes it. seen is nil
-// for a claim that inserts.
+// for a claim that inserts. If the first sending reaches the store after a sweep has
+// removed that record, it makes one that nobody holds; docs/how-to/stuck-keys.md tells
+// operators of it.
 func (g *Guard) giveBackUnanswered(ctx context.Context, seen *store.Seen, p store.Proposal, state store.State) {
 	if g.unanswered.Add(1) > maxUnanswered {
 		g.unanswered.Add(-1)

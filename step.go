@@ -49,7 +49,7 @@ type runningStep struct {
 type stepUse struct {
 	state stepState
 	// Of stepUncommitted: the run of the step, and the step that it has recorded. Both are
-	// nil if the transaction was rolled back, or nobody knows.
+	// nil if the transaction was rolled back, or nobody knows. step may be of stepUsed, too.
 	x    *Execution
 	step *store.Step
 	// Of stepUsed: the run of the step around it; nil: none. If that step runs again, it uses
@@ -68,6 +68,22 @@ const (
 	stepUncommitted           // it is recorded if a transaction has committed: look again
 	stepLost                  // the run has lost its lease
 )
+
+// stepSet is recorded steps.
+type stepSet struct {
+	byName map[string]*store.Step
+	bytes  int // the sum of their sizes
+}
+
+func (s *stepSet) add(step *store.Step) {
+	if s.byName == nil {
+		s.byName = map[string]*store.Step{}
+	}
+	if s.byName[step.Name] == nil {
+		s.byName[step.Name] = step
+		s.bytes += step.Size()
+	}
+}
 
 // mustLook reports whether only the store knows if the step is recorded.
 func (u stepUse) mustLook() bool {
@@ -237,6 +253,10 @@ func (s *runningStep) invalid(format string, args ...any) error {
 	return invalid(s.x.key.Operation, fmt.Errorf("step %q: "+format, append([]any{s.name}, args...)...))
 }
 
+func (s *runningStep) usedTwice(also string) error {
+	return s.invalid("this run has used the name already; give each use of a step a name of its own%s", also)
+}
+
 const (
 	firstResend   = 10 * time.Millisecond
 	longestResend = time.Second
@@ -265,19 +285,4 @@ func (g *Guard) recordStepOnce(ctx context.Context, l store.Lease, s *store.Step
 	limited, cancel := g.storeContext(ctx)
 	defer cancel()
 	return g.explainLimit(ctx, limited, g.journal.RecordStep(limited, l, *s))
-}
-
-// committed notes that the transaction of the step x has committed.
-func (j *journal) committed(x *Execution) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for name, u := range j.uses {
-		if u.state != stepUncommitted || !u.x.isIn(x) {
-			continue
-		}
-		if u.step != nil {
-			j.recorded.add(u.step)
-		}
-		j.use(name, stepUse{state: stepUsed, outer: u.x.outer})
-	}
 }

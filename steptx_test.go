@@ -3,6 +3,7 @@ package semel_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -186,4 +187,36 @@ func TestStep_EndOfLeasesHasPassed_DoesNotBegin(t *testing.T) {
 			return err
 		})
 	})
+}
+
+// Semel does not learn whether the caller has committed its transactions, so that their
+// steps count as soon as they are recorded.
+func TestStep_TooMany_InTransactionsOfCaller_IsRefusedBeforeItRuns(t *testing.T) {
+	g := guard(t, memstore.New(nil), nil)
+	err := semel.Once(t.Context(), g, ann("k"), func(ctx context.Context, x *semel.Execution) error {
+		var seen []store.Step
+		steps := func() ([]store.Step, error) { return seen, nil }
+		for i := range store.MaxSteps {
+			name := fmt.Sprint(i)
+			var err error
+			if i < store.MaxSteps-20 {
+				_, err = g.Run(ctx, x.Step(name), answer("paid"))
+			} else {
+				err = inTx(ctx, g, x, name, &stepTx{steps: steps}, answer("paid"))
+			}
+			if err != nil {
+				return err
+			}
+			if i < store.MaxSteps-10 { // committed; the others are in transactions that are open
+				seen = append(seen, store.Step{Name: name})
+			}
+		}
+		_, err := g.Run(ctx, x.Step("more"), never(t))
+		wantErr(t, err, semel.ErrInvalid)
+		wantErr(t, inTx(ctx, g, x, "more", &stepTx{steps: steps}, never(t)), semel.ErrInvalid)
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }

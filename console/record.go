@@ -166,7 +166,7 @@ func (c *Console) lastEvent(f *store.Found, present *history.Entry) event {
 	if r.State == store.Processing && r.Lapsed(f.Now) {
 		last.When = r.Until
 	}
-	if r.LastError != "" {
+	if now.Error != "" {
 		last.Detail = now.Error
 	}
 	if now.ErrorMeaning != "" && !strings.HasPrefix(last.Detail, now.ErrorMeaning) {

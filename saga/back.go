@@ -24,10 +24,14 @@ func (r *Run) end(caller, ctx, forward context.Context, err error) error {
 	return r.turnBack(ctx)
 }
 
-// decide is end without the compensations.
+// decide is end without the compensations. It waits for the steps that the definition has
+// left running, because until they end nobody knows whether they have to be undone.
 func (r *Run) decide(caller, ctx, forward context.Context, err error) (turned bool, _ error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for r.running > 0 {
+		r.idle.Wait()
+	}
 	switch {
 	case r.stuck != nil:
 		return false, r.stuck

@@ -47,6 +47,8 @@ type Run struct {
 	stuck    error                  // the run ends: only an operator can say how it goes on
 	unread   error                  // why a recorded step could not be read, so that the run shows nothing
 	progress bool                   // the run has recorded something
+	running  int                    // the steps that have begun and not ended
+	idle     sync.Cond              // running is 0
 }
 
 // use is one step of a Run.
@@ -69,7 +71,9 @@ const (
 func methods(x *semel.Execution) executionMethods { return bridge.Execution(x).(executionMethods) }
 
 func newRun(c *core, rules *rules, x *semel.Execution) *Run {
-	return &Run{core: c, rules: rules, x: x, driver: methods(x), uses: map[string]*use{}}
+	r := &Run{core: c, rules: rules, x: x, driver: methods(x), uses: map[string]*use{}}
+	r.idle.L = &r.mu
+	return r
 }
 
 // ID is the id of the saga.

@@ -28,7 +28,8 @@ type Definition[In, Out any] struct {
 	// Run makes the steps, one after the other or in a Group. It runs from the start
 	// in each attempt, so between steps it must depend on in and on the results of
 	// steps only: not on the time, on random numbers or on other data. If a step
-	// returns an error, Run normally returns it.
+	// returns an error, Run normally returns it. After Run has returned, the saga waits
+	// for the steps that Run has left running in goroutines.
 	Run func(ctx context.Context, r *Run, in In) (Out, error)
 
 	// Deadline is how long a saga may go on, from its start by the store's clock. Then

@@ -92,6 +92,8 @@ func StepIn[T any](ctx context.Context, r *Run, atomic semel.Runner, name string
 	if undo != nil {
 		u.undo = func(ctx context.Context, at At) error { return undo(ctx, at, v) }
 	}
+	r.countRunning(1)
+	defer r.countRunning(-1)
 	if err := r.start(ctx, u, o.parked); err != nil {
 		return v, err
 	}
@@ -109,6 +111,16 @@ func StepIn[T any](ctx context.Context, r *Run, atomic semel.Runner, name string
 	})
 	v = result
 	return result, r.finish(ctx, u, o.parked, called, err)
+}
+
+// countRunning counts the steps that run, for decide.
+func (r *Run) countRunning(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running += n
+	if r.running == 0 {
+		r.idle.Broadcast()
+	}
 }
 
 // start notes the start of a step. If it returns an error, the step must not run.

@@ -64,7 +64,7 @@ func Of(r *store.Record) []Entry {
 		before = &owners[i]
 	}
 	if now := &entries[len(entries)-1]; now.Decision == "reopened" {
-		if why, ok := strings.CutPrefix(r.LastError, "reopened: "); ok { // it has the whole reason
+		if why, ok := strings.CutPrefix(r.LastError, lapsed.Reopened); ok { // it has the whole reason
 			now.By = why
 		}
 	}

@@ -63,6 +63,21 @@ func Undecided(r *store.Record, why string) string {
 // SagaOperator begins the Holder of an operator who decides about a saga.
 const SagaOperator = "operator: "
 
+// The last errors of records about which somebody has decided.
+const (
+	Reopened           = "reopened: " // the reason follows
+	ReconciledNoEffect = "reconciled: it did not happen"
+	ResolvedNoEffect   = "an operator decided: it did not happen"
+)
+
+// IsDecision reports whether the last error of a record is no error, but tells that an
+// operator or a reconciler has let the call run again.
+func IsDecision(r *store.Record) bool {
+	text := r.LastError
+	return text == ReconciledNoEffect || text == ResolvedNoEffect || strings.HasPrefix(text, Reopened) ||
+		IsSaga(r.Key) && strings.HasPrefix(text, SagaOperator)
+}
+
 // Interrupted says whether an operator's claim of a saga has lapsed in the middle of a
 // decision, and the saga has not been stuck since. Then it must not go on by itself. No
 // other end counts: the release of a run that took over and died is a sweep's.

@@ -121,8 +121,11 @@ func failureCode(o *store.Outcome) string {
 }
 
 // Shown is the last error of a record for people: in place of a bare code of the table
-// there is its sentence.
+// there is its sentence. Empty if the record tells of a decision instead.
 func Shown(r *store.Record) string {
+	if lapsed.IsDecision(r) {
+		return ""
+	}
 	if _, ok := ByCode(r.LastError); ok {
 		return Text(r.LastError, nil)
 	}

@@ -96,3 +96,17 @@ func TestShown_BareCode_BecomesSentence(t *testing.T) {
 		}
 	}
 }
+
+func TestShown_Decision_IsNoError(t *testing.T) {
+	for text, operation := range map[string]string{
+		"reopened: eve: again": "pay", "reconciled: it did not happen": "pay",
+		"an operator decided: it did not happen": "pay", "operator: eve: again": "order##saga",
+	} {
+		if got := lasterror.Shown(&store.Record{Key: store.Key{Operation: operation}, LastError: text}); got != "" {
+			t.Errorf("%q is shown as the error %q", text, got)
+		}
+	}
+	if got := lasterror.Shown(&store.Record{Key: store.Key{Operation: "pay"}, LastError: "operator: busy"}); got == "" {
+		t.Error("the error of a call that is no saga is hidden")
+	}
+}

@@ -235,7 +235,7 @@ func (b *batchTry) commit(ctx context.Context, t *ownTx) error {
 		return errPrefetchDiffers
 	}
 	if len(b.tx.pending) == 0 && !b.hasWrites && !prefetched {
-		if t.finished.Lent() { // the handler may have committed, and no COMMIT will check that
+		if t.finished.XID() != "" { // the handler may have committed, and no COMMIT will check that
 			b.tx.queueCheck()
 			if err := b.tx.pipeline.Flush(ctx); err != nil {
 				return err

@@ -233,6 +233,11 @@ func TestStep_RecordGone_RowsAreDeleted(t *testing.T) {
 	if n := countSteps(t, s); err != nil || res.Deleted != 1 || n != 0 {
 		t.Errorf("a sweep: %d deleted, error %v; %d steps are left", res.Deleted, err, n)
 	}
+	r = expiredWithStep(t, s, stepProposal("k3"))
+	err = s.Erase(t.Context(), r.Seen())
+	if n := countSteps(t, s); err != nil || n != 0 {
+		t.Errorf("an erasure: error %v; %d steps are left", err, n)
+	}
 }
 
 // The new owner must see the step, because its transaction commits.

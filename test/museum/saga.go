@@ -33,6 +33,11 @@ var sagas = []Mutant{
 		Old: "inDoubt: state == inDoubt", New: "inDoubt: false",
 	},
 	{
+		Name: "a saga turns back while one of its steps runs", Rule: "saga 3",
+		Dir: flow, Func: "(*Run).decide", Package: flow, Run: "OutlivesDefinition",
+		Old: "for r.running > 0 {", New: "for r.running > 1000 {",
+	},
+	{
 		Name: "a plain error turns a saga back", Rule: "saga 3",
 		Dir: flow, Func: "(*Run).decide", Package: flow, Run: "TestRule3_PlainErrorOrDeadProcess_GoesOnForward",
 		Old: "default: return false, r.again(err)", New: "default: r.back = &semel.Failure{Message: err.Error()}",

@@ -89,6 +89,21 @@ var steps = []Mutant{
 		Old: "s.journal.undo(s.x)", New: "_ = s.journal",
 	},
 	{
+		Name: "a step that a savepoint of the handler's has undone cannot run again", Rule: "steps",
+		Dir: core, Func: "(*journal).reserve", Package: lite, Run: "TestStep_UndoneBySavepointOfHandler",
+		Old: "s.tx == nil && j.isOpen(u, s)", New: "j.isOpen(u, s)",
+	},
+	{
+		Name: "a step that a savepoint of the handler's has undone is replayed", Rule: "steps",
+		Dir: core, Func: "(*journal).committed", Package: lite, Run: "TestStep_UndoneBySavepointOfHandler",
+		Old: "j.use(name, ", New: "if u.step != nil { j.recorded.add(u.step) }\nj.use(name, ",
+	},
+	{
+		Name: "the steps of a caller's transaction do not count for the limit", Rule: "steps",
+		Dir: core, Func: "(*journal).others", Package: core, Run: "TestStep_TooMany_InTransactionsOfCaller",
+		Old: "case u.step != nil:", New: "case u.step != nil && u.x == nil:",
+	},
+	{
 		Name: "a step in an old snapshot ends its call", Rule: "steps",
 		Dir: core, Func: "(*journal).load", Package: postgres, Run: "TestStep_InOldSnapshot",
 		Old: "s.tx == nil && errors.Is(err, store.ErrLeaseLost)", New: "errors.Is(err, store.ErrLeaseLost)",
@@ -203,6 +218,11 @@ var steps = []Mutant{
 		Name: "PostgreSQL: the rows of steps outlive the sweep of their record", Rule: "steps",
 		Dir: "store/pgstore/internal/table", Func: "NewStatements", Package: postgres, Run: "TestStep_RecordGone_RowsAreDeleted",
 		Old: "WHERE s.record = d.id", New: "WHERE s.record = d.id AND false",
+	},
+	{
+		Name: "PostgreSQL: the rows of steps outlive the erasure of their record", Rule: "steps",
+		Dir: "store/pgstore/internal/table", Func: "const erase", Package: postgres, Run: "TestStep_RecordGone_RowsAreDeleted",
+		Old: "+ dropSteps +", New: "+ dropSteps + ` AND false` +",
 	},
 	{
 		Name: "PostgreSQL: two transactions record a step with the same result", Rule: "steps",

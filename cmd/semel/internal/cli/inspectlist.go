@@ -16,6 +16,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/config"
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/encrypted"
 )
@@ -190,6 +191,14 @@ func (c *inspectListCmd) table(e *env) (show func(*store.Found) error, flush fun
 		return row(t, v.state(), v.Operation, v.Tenant, v.Key, fmt.Sprint(v.Fence), fmt.Sprint(v.Attempts),
 			f.Now.Sub(v.Updated).Truncate(time.Second).String()+" ago", short(v.shownError))
 	}, t.Flush
+}
+
+// lastErrorOf is the last error of a record, or the decision in its place.
+func lastErrorOf(r *store.Record) (lastError, decision string) {
+	if lapsed.IsDecision(r) {
+		return "", r.LastError
+	}
+	return r.LastError, ""
 }
 
 // row writes a line of a table.

@@ -23,6 +23,7 @@ func TestInspectReopen_FailedRecord_IsReleasedAndLogged(t *testing.T) {
 	if !strings.Contains(f.Record.LastError, "sudo: eve") || !strings.Contains(f.Record.LastError, "the bank was down") {
 		t.Errorf("the record says %q", f.Record.LastError)
 	}
+	wantDecisionIsNoError(t, "the bank was down", "inspect", "get", "failed", "--tenant", "ann", "--store", url)
 	logged := func(stderr string) (line map[string]any) {
 		first, _, _ := strings.Cut(stderr, "\n")
 		if err := json.Unmarshal([]byte(first), &line); err != nil {

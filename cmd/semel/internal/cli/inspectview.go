@@ -48,6 +48,8 @@ type view struct {
 	Completed time.Time    `json:"completed,omitzero"`
 	Expires   time.Time    `json:"expires,omitzero"`
 	LastError string       `json:"last_error,omitempty"`
+	// Instead of the last error: somebody has let the call, or the saga, run again.
+	LastDecision string `json:"last_decision,omitempty"`
 	// The code of the last error, or of the kept failure, and its explanation.
 	ErrorCode    string  `json:"last_error_code,omitempty"`
 	ErrorMeaning string  `json:"last_error_meaning,omitempty"`
@@ -81,8 +83,9 @@ func viewOf(f *store.Found, showBody bool) view {
 	v := view{
 		Operation: r.Key.Operation, Tenant: r.Key.Tenant, Key: r.Key.Value, State: r.State, Lapsed: r.Lapsed(f.Now), Expired: r.Expired(f.Now),
 		OnDoubt: r.Policy, Fence: r.Fence, Attempts: r.Attempt, Holder: r.Holder, Created: r.Created, Updated: r.Updated, Doubt: history.DoubtSince(r), Until: r.Until,
-		Completed: r.Completed, Expires: r.Expires, LastError: r.LastError, shownError: lasterror.Shown(r),
+		Completed: r.Completed, Expires: r.Expires, shownError: lasterror.Shown(r),
 	}
+	v.LastError, v.LastDecision = lastErrorOf(r)
 	if m, ok := lasterror.Of(r); ok {
 		v.ErrorCode, v.ErrorMeaning, v.ErrorNext = m.Code, m.Happened, m.Next
 	}
@@ -230,11 +233,8 @@ func (a *answer) String() string {
 
 func (v *view) state() string {
 	s := v.State.String()
-	switch {
-	case v.isSaga() && v.State == store.Unknown:
-		s += " (stuck)"
-	case v.isSaga() && v.State == store.Released:
-		s += " (waiting)"
+	if v.isSaga() {
+		s = sagaState(v.State)
 	}
 	if v.Lapsed {
 		s += " (lapsed)"

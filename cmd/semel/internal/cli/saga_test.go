@@ -132,7 +132,7 @@ func TestSagaList_ShowsSagasThatHaveNotEnded(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		want string
-	}{{nil, "o1 stuck, o2 waiting"}, {[]string{"--stuck"}, "o1 stuck"}} {
+	}{{nil, "o1 unknown, o2 released"}, {[]string{"--stuck"}, "o1 unknown"}} {
 		r := command(t, append([]string{"saga", "list", "order", "--store", url, "--json"}, c.args...)...)
 		var got []string
 		for line := range strings.Lines(r.stdout) {
@@ -140,7 +140,7 @@ func TestSagaList_ShowsSagasThatHaveNotEnded(t *testing.T) {
 			if err := json.Unmarshal([]byte(line), &l); err != nil {
 				t.Fatal(err)
 			}
-			got = append(got, l.ID+" "+l.State)
+			got = append(got, l.ID+" "+l.State.String())
 		}
 		if strings.Join(got, ", ") != c.want || r.code != program.ExitOK {
 			t.Errorf("%v: %q, want %q: %+v", c.args, got, c.want, r)
@@ -197,6 +197,9 @@ func TestSagaDecisions_StuckSaga_GoesOnAsDecided(t *testing.T) {
 			if r.code != program.ExitOK || !strings.Contains(r.stderr, `"reason":"ticket 17"`) {
 				t.Fatalf("%+v", r)
 			}
+			for _, look := range [][]string{{"saga", "list", "order"}, {"saga", "show", "order", "o1", "--tenant", "ann"}, {"inspect", "list", "--operation", "order##saga"}} {
+				wantDecisionIsNoError(t, "ticket 17", append(look, "--store", url)...)
+			}
 			out, err := s.Do(t.Context(), "ann", "o1", "stuck")
 			f, failed := errors.AsType[*semel.Failure](err)
 			if c.code == "" && (err != nil || out != c.out) || c.code != "" && (!failed || f.Code != c.code) {
@@ -208,4 +211,23 @@ func TestSagaDecisions_StuckSaga_GoesOnAsDecided(t *testing.T) {
 			}
 		})
 	}
+}
+
+// wantDecisionIsNoError fails unless a command shows the record with this decision, and not as
+// its last error.
+func wantDecisionIsNoError(t *testing.T, why string, args ...string) {
+	t.Helper()
+	for line := range strings.Lines(command(t, append(args, "--json")...).stdout) {
+		var v struct {
+			LastError    string `json:"last_error"`
+			LastDecision string `json:"last_decision"`
+		}
+		if err := json.Unmarshal([]byte(line), &v); err != nil || strings.Contains(v.LastError, why) {
+			t.Errorf("%v: error %v: %s", args, err, line)
+		}
+		if strings.Contains(v.LastDecision, why) {
+			return
+		}
+	}
+	t.Errorf("%v: no record has the decision", args)
 }

@@ -170,7 +170,7 @@ func TestSagaDecisions_NotStuck_SaysStateAndCommand(t *testing.T) {
 	if r := decideSaga(t, url, st, "skip", "order", "o1", "charge", "--result", `"paid"`); r.code != program.ExitOK {
 		t.Fatalf("%+v", r)
 	}
-	check("the saga is waiting")
+	check("the saga is released (waiting)")
 	if _, err := s.Do(t.Context(), "ann", "o1", "stuck"); err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestSagaList_NoName_ListsAllDefinitions(t *testing.T) {
 	t.Parallel()
 	url, _, _ := stuckUndo(t)
 	for want, args := range map[string][]string{
-		"order o1 stuck, order o2 waiting, trip o1 stuck": nil, "order o1 stuck, trip o1 stuck": {"--stuck"},
+		"order o1 unknown, order o2 released, trip o1 unknown": nil, "order o1 unknown, trip o1 unknown": {"--stuck"},
 	} {
 		r := command(t, append([]string{"saga", "list", "--store", url, "--json"}, args...)...)
 		var got []string
@@ -232,7 +232,7 @@ func TestSagaList_NoName_ListsAllDefinitions(t *testing.T) {
 			if err := json.Unmarshal([]byte(line), &l); err != nil {
 				t.Fatal(err)
 			}
-			got = append(got, l.Name+" "+l.ID+" "+l.State)
+			got = append(got, l.Name+" "+l.ID+" "+l.State.String())
 		}
 		if slices.Sort(got); strings.Join(got, ", ") != want || r.code != program.ExitOK || r.stderr != "" {
 			t.Errorf("%v: %q, want %q: %+v", args, got, want, r)

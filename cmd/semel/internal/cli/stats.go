@@ -155,26 +155,25 @@ Examples:
 
 // listedSaga is a saga as semel saga list shows it.
 type listedSaga struct {
-	Name      string    `json:"name"` // of the definition
-	Tenant    string    `json:"tenant"`
-	ID        string    `json:"id"`
-	State     string    `json:"state"`
-	Due       time.Time `json:"due,omitzero"` // when a worker goes on with it; not of a stuck one, and not in a list without a name
-	Fence     uint64    `json:"fence"`
-	Attempts  int       `json:"attempts"`
-	Created   time.Time `json:"created"`
-	LastError string    `json:"last_error,omitempty"`
+	Name         string      `json:"name"` // of the definition
+	Tenant       string      `json:"tenant"`
+	ID           string      `json:"id"`
+	State        store.State `json:"state"`        // unknown: it is stuck; released: it waits
+	Due          time.Time   `json:"due,omitzero"` // when a worker goes on with it; not of a stuck one, and not in a list without a name
+	Fence        uint64      `json:"fence"`
+	Attempts     int         `json:"attempts"`
+	Created      time.Time   `json:"created"`
+	LastError    string      `json:"last_error,omitempty"`
+	LastDecision string      `json:"last_decision,omitempty"` // instead of the last error
 }
 
-// sagaState is the state of a saga's record in words.
+// sagaState is the state of a saga's record, with the word for sagas.
 func sagaState(s store.State) string {
 	switch s {
 	case store.Unknown:
-		return "stuck"
-	case store.Processing:
-		return "running"
+		return s.String() + " (stuck)"
 	case store.Released:
-		return "waiting"
+		return s.String() + " (waiting)"
 	}
 	return s.String()
 }
@@ -200,7 +199,8 @@ func (c *sagaListCmd) Run(ctx context.Context, e *env) error {
 				due = time.Time{}
 			}
 			name := strings.TrimSuffix(r.Key.Operation, lapsed.SagaSuffix)
-			return show(&listedSaga{name, r.Key.Tenant, r.Key.Value, sagaState(r.State), due, r.Fence, r.Attempt, r.Created, r.LastError})
+			lastError, decision := lastErrorOf(r)
+			return show(&listedSaga{name, r.Key.Tenant, r.Key.Value, r.State, due, r.Fence, r.Attempt, r.Created, lastError, decision})
 		}
 		var err error
 		if c.Name == "" {
@@ -289,6 +289,6 @@ func (c *sagaListCmd) table(w io.Writer) func(*listedSaga) error {
 		if !l.Due.IsZero() {
 			due = l.Due.Format(time.RFC3339)
 		}
-		return row(w, l.State, l.Name, l.Tenant, l.ID, fmt.Sprint(l.Fence), fmt.Sprint(l.Attempts), due, shortSaga(l.LastError))
+		return row(w, sagaState(l.State), l.Name, l.Tenant, l.ID, fmt.Sprint(l.Fence), fmt.Sprint(l.Attempts), due, shortSaga(l.LastError))
 	}
 }
