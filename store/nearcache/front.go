@@ -255,7 +255,9 @@ func newOwner() (o store.Owner) {
 const frontCursor = "\x00front "
 
 // Sweep implements store.Store. A pass over the store ends with one over the
-// front: its deletions are not counted, and an error there ends the pass.
+// front: its deletions are not counted, and an error there ends the pass. The front has half
+// of the time that ctx has left, so that a front that hangs does not cost the caller the
+// lapsed records of the store.
 func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (res store.SweepResult, err error) {
 	rest, inFront := strings.CutPrefix(string(from), frontCursor)
 	if !inFront || s.front == nil {
@@ -272,12 +274,14 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (res st
 		}
 		res.Now = store.Time(micros)
 	}
-	f, err := s.front.st.Sweep(ctx, store.Cursor(cursor), limit)
+	inTime, cancel := store.PartContext(ctx)
+	defer cancel()
+	f, err := s.front.st.Sweep(inTime, store.Cursor(cursor), limit)
 	if err != nil {
 		return res, ctx.Err()
 	}
 	for i := range f.Lapsed { // their writers died
-		s.release(ctx, &f.Lapsed[i])
+		s.release(inTime, &f.Lapsed[i])
 	}
 	if f.Next != "" {
 		res.Next = store.Cursor(frontCursor+strconv.FormatInt(store.Micros(res.Now), 10)+" ") + f.Next
