@@ -152,10 +152,10 @@ func (s *Store) onNode(ctx context.Context, on node, sc *script, names []string)
 	return cs
 }
 
-// Clocks returns the times of the slowest and of the fastest clock: in a cluster those of
-// its masters, otherwise that of the server twice. Package moved waits for the fastest,
-// because fences are times of the clock of a record's node. If a master does not answer,
-// Clocks returns its error.
+// Clocks returns the times of the slowest and the fastest clock. Each master of a cluster
+// has a clock; a single server has one, and both times are the same. Package moved waits for
+// the fastest, because fences are times of the clock of a record's node. If a master does not
+// answer, Clocks returns its error.
 func (s *Store) Clocks(ctx context.Context) (slowest, fastest time.Time, err error) {
 	if s.closed.Load() {
 		return slowest, fastest, ErrClosed
