@@ -103,8 +103,7 @@ func (r *Report) count(result Result) {
 // record, Run goes on with the others. Except for AnswersOnly, give it the store without
 // encryption, so that it can erase records whose keys are gone. The error wraps
 // semel.ErrInvalid if the scope or an option is wrong, or semel.ErrUnavailable if the store
-// does not answer or ctx ends; then the Report counts what was done before. Run waits for
-// the answer to the change that is under way when ctx ends, for StoreTimeout at most.
+// does not answer or ctx ends; the Report then counts what was done, the last change included.
 func Run(ctx context.Context, st store.Store, s Scope, o *Options) (Report, error) {
 	e := &eraser{store: st, scope: s, sagas: map[string]bool{}}
 	if o != nil {

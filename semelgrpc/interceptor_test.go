@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/semel-go/semel"
-	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
 
@@ -291,14 +290,5 @@ func TestNew_Options_ErrorNamesEachFault(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not name %s: %v", want, err)
 		}
-	}
-}
-
-// A repeat does not mend a record, so there is no RetryInfo.
-func TestRefusalOf_RecordUnreadable_FailedPrecondition(t *testing.T) {
-	s := status.Convert(refusalOf(t.Context(), unaryCall, &semel.Error{Reason: store.ErrCorrupt, Cause: errors.New("secret")}))
-	info, ok := s.Details()[0].(*errdetails.ErrorInfo)
-	if s.Code() != codes.FailedPrecondition || len(s.Details()) != 1 || !ok || info.Reason != "RECORD_UNREADABLE" || strings.Contains(s.Message(), "secret") {
-		t.Errorf("%v, details %v", s, s.Details())
 	}
 }

@@ -254,10 +254,8 @@ func newOwner() (o store.Owner) {
 // the front's cursor.
 const frontCursor = "\x00front "
 
-// Sweep implements store.Store. A pass over the store ends with one over the
-// front: its deletions are not counted, and an error there ends the pass. The front has half
-// of the time that ctx has left, so that a front that hangs does not cost the caller the
-// lapsed records of the store.
+// Sweep implements store.Store. A pass over the store ends with one over the front, which has
+// half of the time left: its deletions are not counted, and an error there ends the pass.
 func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (res store.SweepResult, err error) {
 	rest, inFront := strings.CutPrefix(string(from), frontCursor)
 	if !inFront || s.front == nil {
