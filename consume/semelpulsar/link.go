@@ -112,7 +112,6 @@ type probe struct {
 type probed struct {
 	partitions int
 	err        error
-	stays      error // why the link stays although there is an err; nil: it does not
 }
 
 // ask asks for the last message of each partition. It ends when the client has connected
@@ -126,16 +125,12 @@ func (l *link) ask(p *probe) {
 		case <-l.closed:
 		}
 	}
-	end := probed{partitions: len(ids), err: err}
-	if err != nil && l.s.opt.Type == pulsar.Exclusive && !l.isAbandoned() {
-		end.stays = l.s.tryPartitions()
-	}
-	p.done <- end
+	p.done <- probed{len(ids), err}
 }
 
 // health says how the connection is. If the link is broken, the client does not connect
-// again by itself. If the broker does not answer, or the link must stay although it is
-// broken, health returns an error; isNew says that it is the first one of its probe. If a partition is only idle, health asks the broker to
+// again by itself. If the broker does not answer, health returns an error; isNew says that
+// it is the first one of its probe. If a partition is only idle, health asks the broker to
 // send its messages without an ack again.
 func (l *link) health(now time.Time) (broken, isNew bool, _ error) {
 	if l.probe == nil {
@@ -154,9 +149,6 @@ func (l *link) health(now time.Time) (broken, isNew bool, _ error) {
 					l.resend(i)
 				}
 			}
-		}
-		if p.stays != nil {
-			return false, true, fmt.Errorf("semelpulsar: the client has given up a partition, and the others are read until it can be subscribed to again: %w", p.stays)
 		}
 		return p.err != nil, false, nil
 	default:

@@ -45,10 +45,12 @@ func NewSink(client pulsar.Client) (*Sink, error) {
 	}}}, nil
 }
 
-// Publish implements outbox.Sink. It limits nothing, so that a topic that does not answer
-// delays no other.
+// sinkParallel is how many messages a call of Publish sends at once.
+const sinkParallel = 64
+
+// Publish implements outbox.Sink.
 func (s *Sink) Publish(ctx context.Context, messages []outbox.Message, answer func(i int, err error)) {
-	outbox.EachInTurn(ctx, messages, len(messages), answer, s.send)
+	outbox.EachInTurn(ctx, messages, sinkParallel, answer, s.send)
 }
 
 func (s *Sink) send(ctx context.Context, m *outbox.Message) error {

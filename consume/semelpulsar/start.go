@@ -84,10 +84,13 @@ const sentBack = 300 * time.Millisecond
 
 // subscribe makes the consumer.
 func (l *link) subscribe() error {
-	exact := int64(0)
+	position, exact := pulsar.SubscriptionPositionEarliest, int64(0)
+	if l.s.opt.Latest {
+		position = pulsar.SubscriptionPositionLatest
+	}
 	c, err := l.s.client.Subscribe(pulsar.ConsumerOptions{
 		Topic: l.s.subscribed, SubscriptionName: l.s.subscription, Type: l.s.opt.Type, Name: l.s.opt.Name,
-		SubscriptionInitialPosition: l.s.position(), ReceiverQueueSize: l.s.opt.ReceiverQueue, MessageChannel: l.messages,
+		SubscriptionInitialPosition: position, ReceiverQueueSize: l.s.opt.ReceiverQueue, MessageChannel: l.messages,
 		NackRedeliveryDelay: sentBack, NackPrecisionBit: &exact,
 		AckWithResponse: true, EnableBatchIndexAcknowledgment: true,
 		EventListener: (*listener)(l), Interceptors: pulsar.ConsumerInterceptors{&l.arrivals}, BackOffPolicyFunc: newReconnects,
@@ -96,37 +99,6 @@ func (l *link) subscribe() error {
 		return err
 	}
 	l.consumer = c
-	return nil
-}
-
-// position is where a new subscription begins.
-func (s *Source) position() pulsar.SubscriptionInitialPosition {
-	if s.opt.Latest {
-		return pulsar.SubscriptionPositionLatest
-	}
-	return pulsar.SubscriptionPositionEarliest
-}
-
-// tryPartitions subscribes to each partition of an exclusive subscription and closes that
-// consumer again. Its error names a partition whose broker cannot be had: if the Source
-// closed its consumer now, no partition would be read until that broker is back. A partition
-// that still has its consumer answers that it is busy.
-func (s *Source) tryPartitions() error {
-	partitions, err := s.client.TopicPartitions(s.subscribed)
-	if err != nil {
-		return explain(s.subscribed, err)
-	}
-	for _, topic := range partitions {
-		c, err := s.client.Subscribe(pulsar.ConsumerOptions{
-			Topic: topic, SubscriptionName: s.subscription, Type: s.opt.Type, SubscriptionInitialPosition: s.position(), ReceiverQueueSize: 1,
-		})
-		switch {
-		case err == nil:
-			c.Close()
-		case !isBusy(err) && !isUnknownTopic(err): // reopen ends Serve because of an unknown topic
-			return explain(topic, err)
-		}
-	}
 	return nil
 }
 
