@@ -23,7 +23,7 @@ func (e *eraser) erase(ctx context.Context, f *store.Found) error {
 		return nil
 	}
 	var refused error
-	err := e.ask(ctx, func(ctx context.Context) error {
+	err := e.change(ctx, func(ctx context.Context) error {
 		err := e.inner.Erase(ctx, f.Record.Seen())
 		switch {
 		case errors.Is(err, store.ErrNotFound): // sent twice, or a sweep was faster
@@ -58,7 +58,7 @@ func (e *eraser) eraseAnswer(ctx context.Context, f *store.Found) error {
 		Attempt: r.Attempt, Keep: r.Expires.Sub(f.Now), Outcome: outcome, Restart: hasSteps,
 	}
 	var after store.Found
-	err = e.ask(ctx, func(ctx context.Context) (err error) {
+	err = e.change(ctx, func(ctx context.Context) (err error) {
 		after, err = e.store.Swap(ctx, r.Seen(), p)
 		return err
 	})

@@ -103,7 +103,7 @@ func (r *Report) count(result Result) {
 // record, Run goes on with the others. Except for AnswersOnly, give it the store without
 // encryption, so that it can erase records whose keys are gone. The error wraps
 // semel.ErrInvalid if the scope or an option is wrong, or semel.ErrUnavailable if the store
-// does not answer; then the Report counts what was done before.
+// does not answer or ctx ends; the Report then counts what was done, the last change included.
 func Run(ctx context.Context, st store.Store, s Scope, o *Options) (Report, error) {
 	e := &eraser{store: st, scope: s, sagas: map[string]bool{}}
 	if o != nil {
@@ -194,6 +194,9 @@ func (e *eraser) records(ctx context.Context) error {
 
 // found erases a record that was read, or leaves it.
 func (e *eraser) found(ctx context.Context, f store.Found, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	r := &f.Record
 	result := Failed
 	if err == nil {
@@ -280,6 +283,12 @@ func (e *eraser) get(ctx context.Context, k store.Key) (f store.Found, err error
 		return err
 	})
 	return f, err
+}
+
+// change is ask for a change. If ctx ends meanwhile, it waits for the answer all the same,
+// so that the Report counts what was done.
+func (e *eraser) change(ctx context.Context, send func(ctx context.Context) error) error {
+	return e.ask(context.WithoutCancel(ctx), send)
 }
 
 // ask repeats a request that is harmless to repeat, until the store answers.

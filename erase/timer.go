@@ -49,7 +49,7 @@ func (e *eraser) dropTimers(ctx context.Context, operation string) error {
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
-		if err := e.ask(ctx, func(ctx context.Context) error { return timers.DropTimer(ctx, t.Key, t.Version) }); err != nil {
+		if err := e.change(ctx, func(ctx context.Context) error { return timers.DropTimer(ctx, t.Key, t.Version) }); err != nil {
 			return err
 		}
 		e.report.Timers++

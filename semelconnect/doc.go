@@ -34,7 +34,8 @@
 //	CodeUnauthenticated     the tenant is not known
 //	CodeAborted             in progress, or the lease is lost: repeat with the same key
 //	CodeFailedPrecondition  not known whether it took effect; or it failed for good; or
-//	                        it took effect, and the response is not kept
+//	                        it took effect, and the response is not kept; or its
+//	                        record cannot be read: the log says why
 //	CodeUnavailable         the store does not answer, or the first attempt failed:
 //	                        repeat with the same key
 //	CodeUnimplemented       a stream with a key

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -216,5 +217,14 @@ func TestStream_WithKey_IsRefused(t *testing.T) {
 	}
 	if effects.Load() != 1 {
 		t.Errorf("%d streams reached the service, want the one without a key", effects.Load())
+	}
+}
+
+// A repeat does not mend a record, so there is no Retry-After.
+func TestRefusalOf_RecordUnreadable_FailedPrecondition(t *testing.T) {
+	err := refusalOf(t.Context(), "/m", &semel.Error{Reason: store.ErrCorrupt, Cause: errors.New("secret")})
+	var e *connect.Error
+	if !errors.As(err, &e) || e.Code() != connect.CodeFailedPrecondition || e.Meta().Get("Retry-After") != "" || strings.Contains(e.Message(), "secret") {
+		t.Errorf("%v", err)
 	}
 }

@@ -48,7 +48,10 @@ func refusalOf(ctx context.Context, method string, err error) error {
 		return refuse(connect.CodeFailedPrecondition, 0, "the request took effect, but its response is not kept")
 	case is(semel.ErrReleased):
 		return refuse(connect.CodeUnavailable, again, "the first request with this idempotency key failed; repeat it with the same key")
-	case is(semel.ErrUnavailable), is(semel.ErrCanceled), is(store.ErrCorrupt):
+	case is(store.ErrCorrupt):
+		slog.ErrorContext(ctx, "semelconnect: a record cannot be read; requests with its key are refused", "method", method, "error", err)
+		return refuse(connect.CodeFailedPrecondition, 0, "an earlier request with this idempotency key may have taken effect, and its record cannot be read; an operator has to repair it; do not send the request with a new idempotency key")
+	case is(semel.ErrUnavailable), is(semel.ErrCanceled):
 		return refuse(connect.CodeUnavailable, again, "repeated requests cannot be recognised at the moment; repeat the request with the same idempotency key")
 	}
 	return misconfigured(ctx, method, err)

@@ -40,7 +40,7 @@
 //	InvalidArgument     KEY_MISSING, KEY_MALFORMED, PAYLOAD_MISMATCH
 //	Unauthenticated     TENANT_MISSING
 //	Aborted             IN_PROGRESS, LEASE_LOST (with RetryInfo)
-//	FailedPrecondition  OUTCOME_UNKNOWN, RESULT_NOT_KEPT, FAILED
+//	FailedPrecondition  OUTCOME_UNKNOWN, RESULT_NOT_KEPT, FAILED, RECORD_UNREADABLE
 //	Unavailable         STORE_UNAVAILABLE, ATTEMPT_FAILED (with RetryInfo)
 //	Unimplemented       STREAM
 //	Internal            MISCONFIGURED

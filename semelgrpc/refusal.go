@@ -60,7 +60,11 @@ func refusalOf(ctx context.Context, method string, err error) error {
 		return refuse(codes.FailedPrecondition, "RESULT_NOT_KEPT", 0, "the request took effect, but its response is not kept")
 	case is(semel.ErrReleased):
 		return refuse(codes.Unavailable, "ATTEMPT_FAILED", again, "the first request with this idempotency-key failed; repeat it with the same key")
-	case is(semel.ErrUnavailable), is(semel.ErrCanceled), is(store.ErrCorrupt):
+	case is(store.ErrCorrupt):
+		slog.ErrorContext(ctx, "semelgrpc: a record cannot be read; requests with its key are refused", "method", method, "error", err)
+		return refuse(codes.FailedPrecondition, "RECORD_UNREADABLE", 0,
+			"an earlier request with this idempotency-key may have taken effect, and its record cannot be read; an operator has to repair it; do not send the request with a new idempotency-key")
+	case is(semel.ErrUnavailable), is(semel.ErrCanceled):
 		if is(semel.ErrCanceled) && ctx.Err() != nil {
 			return status.FromContextError(ctx.Err()).Err()
 		}

@@ -34,6 +34,7 @@
 //	500  attempts_exhausted    all attempts failed, for good
 //	500  failed                the operation failed, for good
 //	500  payload_unverifiable  the earlier payload cannot be compared with this one
+//	500  record_unreadable     the record of the earlier request cannot be read; the log says why
 //	500  upgrade_unsupported   the handler tried to switch protocols
 //	500  answer_missing        the handler returned, or its context ended, before it wrote an answer;
 //	                           a handler that means an empty 200 has to call w.WriteHeader(200)

@@ -48,6 +48,7 @@ const (
 	CodeAttemptsExhausted   = "attempts_exhausted"
 	CodeFailed              = "failed"
 	CodePayloadUnverifiable = "payload_unverifiable"
+	CodeRecordUnreadable    = "record_unreadable"
 	CodeUpgradeUnsupported  = "upgrade_unsupported"
 	CodeMisconfigured       = "misconfigured"
 	CodeAnswerMissing       = "answer_missing"
@@ -90,6 +91,8 @@ var problems = map[string]Problem{
 		Detail: "The operation failed, and will not be tried again with this key."},
 	CodePayloadUnverifiable: {Status: http.StatusInternalServerError, Title: "Earlier request cannot be compared",
 		Detail: "The server can no longer tell whether this is the request for which the key was first used. Nothing was done."},
+	CodeRecordUnreadable: {Status: http.StatusInternalServerError, Title: "Record of the earlier request cannot be read",
+		Detail: "An earlier request with this key may have taken effect, and the server cannot read its record. Nothing was done now. An operator has to repair it; do not send the request with a new key."},
 	CodeUpgradeUnsupported: {Status: http.StatusInternalServerError, Title: "Protocol cannot be switched",
 		Detail: "A request with an idempotency key cannot switch to another protocol."},
 	CodeAnswerMissing: {Status: http.StatusInternalServerError, Title: "Server gave no answer",
@@ -137,6 +140,8 @@ func (c *config) refuse(w http.ResponseWriter, r *http.Request, p *Problem) {
 	switch p.Code {
 	case CodeMisconfigured:
 		slog.ErrorContext(r.Context(), "semelhttp: the handler is set up wrongly; requests are answered 500", "method", r.Method, "error", p.Err)
+	case CodeRecordUnreadable:
+		slog.ErrorContext(r.Context(), "semelhttp: a record cannot be read; requests with its key are answered 500", "method", r.Method, "error", p.Err)
 	case CodeAnswerMissing:
 		slog.ErrorContext(r.Context(), "semelhttp: the handler returned without an answer, so the call is in doubt; "+writeOK, "method", r.Method, "status", p.Status)
 	}
@@ -198,7 +203,9 @@ func (c *config) problemOfReason(e *semel.Error) *Problem {
 		p = problem(CodeReservationExpired, e)
 	case semel.ErrLeaseLost:
 		p = problem(CodeLeaseLost, e)
-	case semel.ErrUnavailable, semel.ErrCanceled, store.ErrCorrupt:
+	case store.ErrCorrupt:
+		p = problem(CodeRecordUnreadable, e)
+	case semel.ErrUnavailable, semel.ErrCanceled:
 		p = problem(CodeStoreUnavailable, e)
 		p.RetryAfter = max(p.RetryAfter, e.RetryAfter)
 	case semel.ErrInvalid:

@@ -2,11 +2,13 @@ package semelhttp
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +17,9 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/encrypted"
+	"github.com/semel-go/semel/store/memstore"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -43,7 +48,7 @@ func TestProblem_Documents_MatchGolden(t *testing.T) {
 	for _, code := range []string{
 		CodeKeyMissing, CodeKeyMalformed, CodeBodyUnreadable, CodePayloadMalformed, CodeTenantMissing, CodeReplayForbidden, CodeInProgress,
 		CodeOutcomeUnknown, CodeLeaseLost, CodeReservationExpired, CodeBodyTooLarge, CodePayloadMismatch, CodeAttemptsExhausted, CodeFailed,
-		CodePayloadUnverifiable, CodeUpgradeUnsupported, CodeAnswerMissing, CodeMisconfigured, CodeAttemptFailed, CodeStoreUnavailable, CodeSpoolUnavailable,
+		CodePayloadUnverifiable, CodeRecordUnreadable, CodeUpgradeUnsupported, CodeAnswerMissing, CodeMisconfigured, CodeAttemptFailed, CodeStoreUnavailable, CodeSpoolUnavailable,
 	} {
 		p := problem(code, errors.New("canary"))
 		if p.Status == 0 || p.Title == "" {
@@ -123,6 +128,7 @@ func TestProblem_EachReason_HasCode(t *testing.T) {
 		"expired":              {plain, after(semel.ErrExpired, 0), 410, CodeReservationExpired, ""},
 		"lease lost":           {plain, after(semel.ErrLeaseLost, 0), 409, CodeLeaseLost, "1"},
 		"unavailable":          {plain, after(semel.ErrUnavailable, 0), 503, CodeStoreUnavailable, "1"},
+		"unreadable":           {plain, after(store.ErrCorrupt, 0), 500, CodeRecordUnreadable, ""},
 		"invalid":              {plain, after(semel.ErrInvalid, 0), 500, CodeMisconfigured, ""},
 		"invalid payload":      {custom, after(semel.ErrInvalid, 0), 400, CodePayloadMalformed, ""},
 		"unknown reason":       {plain, after(errors.New("new"), 0), 500, CodeMisconfigured, ""},
@@ -166,5 +172,49 @@ func TestRefuse_Set_WritesRefusal(t *testing.T) {
 	c.refuse(w, httptest.NewRequest(http.MethodPost, "/", nil), problem(CodeStoreUnavailable, nil))
 	if w.Code != 504 || w.Header().Get("X-Code") != CodeStoreUnavailable || w.Header().Get("Retry-After") != "1" || w.Header().Get("Content-Type") != "" {
 		t.Errorf("got %d, %v", w.Code, w.Header())
+	}
+}
+
+type oneKey struct{}
+
+func (oneKey) Current(context.Context) (string, []byte, error) {
+	return "2026", bytes.Repeat([]byte{1}, 32), nil
+}
+
+func (oneKey) Key(context.Context, string) ([]byte, error) { return bytes.Repeat([]byte{1}, 32), nil }
+
+// A repeat does not find the key that the server lacks, so the client is not told to repeat.
+// The operator is told what to do.
+func TestMiddleware_ResultEncryptedAndServerHasNoKey_500AndLogSaysWhy(t *testing.T) {
+	var out bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
+	defer slog.SetDefault(before)
+	st := memstore.New(nil)
+	send := func(o *semel.Options) *httptest.ResponseRecorder {
+		t.Helper()
+		g, err := semel.New(st, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		once, err := Middleware(g, func(*http.Request) (string, error) { return "t", nil }, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", strings.NewReader("{}"))
+		r.Pattern = "POST /"
+		r.Header.Set("Idempotency-Key", "k")
+		once(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) })).ServeHTTP(w, r)
+		return w
+	}
+	if w := send(&semel.Options{Encryption: &encrypted.Cipher{Keys: oneKey{}}}); w.Code != http.StatusCreated {
+		t.Fatal(w.Code, w.Body, out.String())
+	}
+	w := send(nil)
+	if body := w.Body.String(); w.Code != http.StatusInternalServerError || w.Header().Get("Retry-After") != "" || !strings.Contains(body, CodeRecordUnreadable) || strings.Contains(body, "encrypt") {
+		t.Errorf("%d, %v: %s; the log: %s", w.Code, w.Header(), body, out.String())
+	}
+	if !strings.Contains(out.String(), "--encryption-keys") {
+		t.Errorf("the log has %q", out.String())
 	}
 }

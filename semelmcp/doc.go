@@ -63,6 +63,7 @@
 //	LEASE_LOST         the tool ran longer than its lease; the same
 //	ATTEMPT_FAILED     the call that this one waited for failed; the same
 //	STORE_UNAVAILABLE  the store did not answer; the same
+//	RECORD_UNREADABLE  the record of an earlier call cannot be read; a person has to repair it
 //	OUTCOME_UNKNOWN    the call is parked; a person has to decide
 //	RESULT_NOT_KEPT    the call took effect, and its result was too large to keep
 //

@@ -75,7 +75,11 @@ func refusalOf(ctx context.Context, operation string, err error) error {
 		return &refusal{"OUTCOME_UNKNOWN", parked, e}
 	case is(semel.ErrNotKept):
 		return &refusal{"RESULT_NOT_KEPT", "This call took effect, but its result was not kept. Do not repeat it. Look up the result in another way.", e}
-	case is(semel.ErrUnavailable), is(semel.ErrCanceled), is(store.ErrCorrupt):
+	case is(store.ErrCorrupt):
+		slog.ErrorContext(ctx, "semelmcp: a record cannot be read; calls with its key are refused", "operation", operation, "error", err)
+		return &refusal{"RECORD_UNREADABLE", "Nothing was done now. An earlier call with this idempotency key may have taken effect, and the server cannot read its record. " +
+			noNewKey + " Tell a person.", e}
+	case is(semel.ErrUnavailable), is(semel.ErrCanceled):
 		return &refusal{"STORE_UNAVAILABLE", "The server cannot look up at the moment whether this call was made before. " + again, e}
 	}
 	return misconfigured(ctx, operation, err)

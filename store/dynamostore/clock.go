@@ -56,6 +56,14 @@ func (c *clock) judging(r *store.Record, now time.Time) time.Time {
 // fence.
 func (c *clock) deletable(now time.Time) time.Time { return now.Add(-2 * c.skew) }
 
+// Clocks returns the times that the slowest and the fastest clock of a process can have:
+// this process's, less and plus Options.MaxSkew. Package moved waits for the fastest,
+// because fences are times of the clock of the process that claims.
+func (s *Store) Clocks(context.Context) (slowest, fastest time.Time, err error) {
+	now := s.clock.read()
+	return now.Add(-s.clock.skew), now.Add(s.clock.skew), nil
+}
+
 // observe takes the time of a reply. The server wrote it, cut to seconds, after
 // the request was sent and before the reply arrived.
 func (c *clock) observe(sent, arrived, date time.Time) {

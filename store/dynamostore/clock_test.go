@@ -183,3 +183,13 @@ func TestClaim_ClockWrong_RefusedUntilItIsRight(t *testing.T) {
 		claim(t, s, name+" after")
 	}
 }
+
+// Another process may have a clock that is faster or slower.
+func TestClocks_OtherProcesses_DifferByMaxSkew(t *testing.T) {
+	c := newStandingClock()
+	s := openOn(t, dynamotest.Client("http://127.0.0.1:1"), "unused", &Options{MaxSkew: time.Second, now: c.read})
+	slowest, fastest, err := s.Clocks(t.Context())
+	if now := c.read(); err != nil || !slowest.Equal(now.Add(-time.Second)) || !fastest.Equal(now.Add(time.Second)) {
+		t.Errorf("%v and %v, error %v; want a second before and after %v", slowest, fastest, err, now)
+	}
+}

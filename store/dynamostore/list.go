@@ -17,21 +17,22 @@ import (
 // in doubt (Started, Processing, Unknown), List finds them by the index, which may
 // be some milliseconds behind; otherwise it reads the whole table. It reads each
 // record consistently. For an unreadable record it yields an error that wraps
-// store.ErrCorrupt and continues; any other error ends the list.
+// store.ErrCorrupt and continues; any other error ends the list, also one of
+// Options.Objects.
 func (s *Store) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found, error] {
 	return func(yield func(store.Found, error) bool) {
 		given := 0
 		emit := func(it item) bool {
 			r, err := decode(it)
+			now := s.clock.judging(&r, s.clock.read())
 			if err == nil {
+				if !f.Match(&r, now) {
+					return true
+				}
 				err = s.fetchOutcome(ctx, it, &r)
 			}
 			if err != nil {
-				return yield(store.Found{}, s.explain("list", err))
-			}
-			now := s.clock.judging(&r, s.clock.read())
-			if !f.Match(&r, now) {
-				return true
+				return yield(store.Found{}, s.explain("list", err)) && errors.Is(err, store.ErrCorrupt)
 			}
 			if given++; !yield(store.Found{Record: r, Now: now}, nil) {
 				return false

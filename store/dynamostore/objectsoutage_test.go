@@ -82,6 +82,30 @@ func TestObjects_NoAnswer_ErrorShowsRecordWithoutOutcome(t *testing.T) {
 	}
 }
 
+// A list whose reader goes on after the error would ask a bucket that is down for the object
+// of each record. Records that are not selected need no object.
+func TestList_ObjectsFail_EndsWithError(t *testing.T) {
+	t.Parallel()
+	s, b, _ := openObjects(t, Options{})
+	for _, value := range []string{"1", "2", "3"} {
+		complete(t, s, value, string(noise(50_000)))
+	}
+	down := errors.New("503 Slow Down")
+	b.fail(down)
+	list := func(f store.Filter) (answers int, last error) {
+		for _, err := range s.List(t.Context(), f) {
+			answers, last = answers+1, err
+		}
+		return answers, last
+	}
+	if n, err := list(store.Filter{}); n != 1 || err == nil || !strings.Contains(err.Error(), down.Error()) {
+		t.Errorf("a list has %d answers, the last with error %v; want one, with the error of the bucket", n, err)
+	}
+	if n, err := list(store.Filter{Tenant: "another"}); n != 0 || err != nil {
+		t.Errorf("a list of another tenant has %d answers, error %v; want none", n, err)
+	}
+}
+
 // The effect has happened when S3 fails, so the record says that it is done.
 func TestObjects_NoAnswerToSettlement_TombstoneAndNoSecondRun(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package dynamostore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -84,7 +85,8 @@ func (s *Store) DropTimer(ctx context.Context, k store.Key, seen store.Owner) er
 
 // DueTimers implements store.Timers by a query of the index for each of
 // Options.IndexShards, and consistent reads of the timers. The index may be some
-// milliseconds behind, so that a timer is found later.
+// milliseconds behind, so that a timer is found later. With the error of a timer that cannot
+// be read it returns the others.
 func (s *Store) DueTimers(ctx context.Context, operation string, within time.Duration, limit int) ([]store.Timer, time.Time, error) {
 	now := s.clock.read()
 	due, err := s.dueTimers(ctx, operation, now.Add(within), limit)
@@ -92,6 +94,7 @@ func (s *Store) DueTimers(ctx context.Context, operation string, within time.Dur
 }
 
 func (s *Store) dueTimers(ctx context.Context, operation string, until time.Time, limit int) (due []store.Timer, err error) {
+	var unreadable error // the first one
 	for shard := range s.opt.IndexShards {
 		var from item
 		for read, first := 0, true; read < limit && (first || from != nil); first = false {
@@ -106,7 +109,8 @@ func (s *Store) dueTimers(ctx context.Context, operation string, until time.Time
 			for _, it := range items {
 				t, err := decodeTimer(it)
 				if err != nil {
-					return nil, err
+					unreadable = cmp.Or(unreadable, err)
+					continue
 				}
 				if !t.Due.After(until) { // it may have changed since
 					due = append(due, t)
@@ -116,7 +120,7 @@ func (s *Store) dueTimers(ctx context.Context, operation string, until time.Time
 		}
 	}
 	slices.SortFunc(due, func(a, b store.Timer) int { return a.Due.Compare(b.Due) })
-	return due[:min(len(due), max(limit, 0))], nil
+	return due[:min(len(due), max(limit, 0))], unreadable
 }
 
 func decodeTimer(it item) (store.Timer, error) {

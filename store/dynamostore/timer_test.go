@@ -1,10 +1,13 @@
 package dynamostore
 
 import (
+	"errors"
 	"maps"
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/dynamostore/dynamotest"
@@ -40,5 +43,27 @@ func TestDueTimers_ReadsNoOtherTimers(t *testing.T) {
 		if want := map[string]int{"Query": 1, "BatchGetItem": 1}; !maps.Equal(requests, want) {
 			t.Errorf("beside %d other timers the requests are %v, want %v", others, requests, want)
 		}
+	}
+}
+
+// A timer that cannot be read does not stop the other sagas of its name.
+func TestDueTimers_OneUnreadable_OthersAreFound(t *testing.T) {
+	t.Parallel()
+	s := openNew(t, nil)
+	for _, value := range []string{"0", "1", "2"} {
+		if set, err := s.SetTimer(t.Context(), testKey(value), store.Owner{}, store.Owner{1}, 0); err != nil || !set {
+			t.Fatalf("set %v, error %v", set, err)
+		}
+	}
+	e := newExpression()
+	change := "SET " + e.equal(attrOwner, textOf("short"))
+	if _, err := s.client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		TableName: &s.table, Key: s.timerKey(testKey("0")), UpdateExpression: &change, ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	due, _, err := s.DueTimers(t.Context(), testKey("").Operation, time.Hour, 10)
+	if len(due) != 2 || !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("%d timers, error %v; want 2 and ErrCorrupt", len(due), err)
 	}
 }

@@ -18,7 +18,8 @@ import (
 // the old one is only read.
 //
 // New waits up to [MaxClockWait] until the clock of the new store is past the old one's,
-// so that the fences of each key grow; ctx ends the wait. It returns an error if the new
+// so that the fences of each key grow; ctx ends the wait. Of a store with several clocks
+// (shards, a Redis Cluster, DynamoDB) each clock counts. It returns an error if the new
 // store is no store.Receiver or if a clock cannot be read. The store is safe for
 // concurrent use, and closes neither of the two.
 func New(ctx context.Context, to, from store.Store) (store.Store, error) {

@@ -258,6 +258,20 @@ func TestNew_OldStoreHasShards_WaitsForFastestClock(t *testing.T) {
 	}
 }
 
+// The slowest clock of the new store gives its keys the lowest fences.
+func TestNew_NewStoreHasShards_WaitsForSlowestClock(t *testing.T) {
+	now := time.Now()
+	from := newClocked(now.UnixMicro())
+	slow, fast := newClocked(now.Add(-2*moved.MaxClockWait).UnixMicro()), newClocked(now.Add(time.Hour).UnixMicro())
+	to, err := shardstore.New([]shardstore.Shard{{Name: "a", Store: slow}, {Name: "b", Store: fast}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := moved.New(t.Context(), to, from); err == nil || !strings.Contains(err.Error(), "2m0s behind") {
+		t.Errorf("one shard of the new store is far behind: %v", err)
+	}
+}
+
 func TestNew_ClockFarBehind_IsError(t *testing.T) {
 	to, from := newClocked(noon), newClocked(noon+2*moved.MaxClockWait.Microseconds())
 	_, err := moved.New(t.Context(), to, from)

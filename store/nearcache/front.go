@@ -254,8 +254,8 @@ func newOwner() (o store.Owner) {
 // the front's cursor.
 const frontCursor = "\x00front "
 
-// Sweep implements store.Store. A pass over the store ends with one over the
-// front: its deletions are not counted, and an error there ends the pass.
+// Sweep implements store.Store. A pass over the store ends with one over the front, which has
+// half of the time left: its deletions are not counted, and an error there ends the pass.
 func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (res store.SweepResult, err error) {
 	rest, inFront := strings.CutPrefix(string(from), frontCursor)
 	if !inFront || s.front == nil {
@@ -272,12 +272,14 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (res st
 		}
 		res.Now = store.Time(micros)
 	}
-	f, err := s.front.st.Sweep(ctx, store.Cursor(cursor), limit)
+	inTime, cancel := store.PartContext(ctx)
+	defer cancel()
+	f, err := s.front.st.Sweep(inTime, store.Cursor(cursor), limit)
 	if err != nil {
 		return res, ctx.Err()
 	}
 	for i := range f.Lapsed { // their writers died
-		s.release(ctx, &f.Lapsed[i])
+		s.release(inTime, &f.Lapsed[i])
 	}
 	if f.Next != "" {
 		res.Next = store.Cursor(frontCursor+strconv.FormatInt(store.Micros(res.Now), 10)+" ") + f.Next

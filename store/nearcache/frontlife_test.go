@@ -1,13 +1,16 @@
 package nearcache_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/memstore"
 	"github.com/semel-go/semel/store/nearcache"
 	"github.com/semel-go/semel/store/storetest"
 )
@@ -224,4 +227,30 @@ func TestSweep_Front_DeletesExpiredRecords(t *testing.T) {
 	if res, err := down.Sweep(t.Context(), "", 10); err != nil || res.Next != "" || res.Now.IsZero() {
 		t.Errorf("with a front that is down: %+v, %v", res, err)
 	}
+}
+
+// frozenFront is a front whose sweeps give no answer.
+type frozenFront struct{ *memstore.Store }
+
+func (frozenFront) Sweep(ctx context.Context, _ store.Cursor, _ int) (store.SweepResult, error) {
+	<-ctx.Done()
+	return store.SweepResult{}, ctx.Err()
+}
+
+// While the front hangs, the calls of dead processes are recovered.
+func TestSweep_FrontHangs_LapsedRecordsOfStoreAreReturned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newCache(t, memstore.New(nil), &nearcache.Options{Front: frozenFront{memstore.New(nil)}})
+		p := proposal("k")
+		p.Lease = time.Second
+		if f, err := st.Claim(t.Context(), p); err != nil || !f.Won {
+			t.Fatalf("won %v, error %v", f.Won, err)
+		}
+		time.Sleep(2 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		if res, err := st.Sweep(ctx, "", 10); err != nil || len(res.Lapsed) != 1 {
+			t.Errorf("%+v, error %v; want the lapsed record", res, err)
+		}
+	})
 }

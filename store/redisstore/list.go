@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,8 +18,9 @@ const pageSize = 256
 // List implements store.Lister. If f selects only records in doubt, it reads a set of
 // their keys. Otherwise it reads all keys of the server's database page by page (SCAN).
 // It remembers the keys that it has yielded, because the server may return a key
-// twice, unless f.Repeats allows that. For an unreadable record it yields an error that wraps store.ErrCorrupt and
-// continues; any other error ends the list.
+// twice, unless f.Repeats allows that. For an unreadable record it yields an error that
+// wraps store.ErrCorrupt and continues. If the server refuses to read a record, List yields
+// the first such error at the end. Any other error ends the list.
 //
 // In a cluster each node has half of the time that ctx has left. List yields the errors of
 // nodes that fail at the end, after the records of the others. A list of other records than
@@ -49,7 +49,7 @@ func (s *Store) list(ctx context.Context, f *store.Filter, yield func(store.Foun
 		for _, c := range cs {
 			fd, there, readErr := listed(c)
 			if readErr != nil && !there {
-				err = readErr
+				err = worse(err, readErr)
 				continue
 			}
 			if _, again := seen[c.record]; again || !there || readErr == nil && !f.Match(&fd.Record, fd.Now) {
@@ -105,15 +105,16 @@ func (s *Store) readNode(ctx context.Context, on node, take page) (more bool, er
 		if err := ctx.Err(); err != nil {
 			return true, err
 		}
-		names, next, err := s.scan(ctx, on, from, pageSize)
-		if err != nil {
-			return true, err
+		names, next, scanErr := s.scan(ctx, on, from, pageSize)
+		if scanErr != nil {
+			return true, worse(err, scanErr)
 		}
 		cs := s.onNode(ctx, on, &s.scripts.get, names)
 		if elsewhere := misdirected(cs); len(elsewhere) > 0 {
 			s.exchange(ctx, elsewhere) // the client of a cluster follows records that move
 		}
-		if more, err := take(cs); !more || err != nil || next == 0 {
+		more, takeErr := take(cs)
+		if err = worse(err, takeErr); !more || !isAnswer(err) || next == 0 {
 			return more, err
 		}
 		from = next
@@ -156,8 +157,7 @@ func (s *Store) readPart(ctx context.Context, p *part, take page) (more bool, er
 		if !more {
 			return false, nil
 		}
-		err = cmp.Or(err, setsErr)
-		if _, answered := errors.AsType[redis.Error](setsErr); setsErr != nil && !answered {
+		if err = worse(err, setsErr); !isAnswer(err) {
 			break
 		}
 	}
@@ -165,13 +165,15 @@ func (s *Store) readPart(ctx context.Context, p *part, take page) (more bool, er
 }
 
 // readSets reads the records that the sets name. It asks for all sets in one round
-// trip, and again for those that have more. If it fails, it reads first what it can.
+// trip, and again for those that have more. A set or a record that the server refuses does
+// not hide the others; the error is the first one. If the server does not answer, readSets
+// first reads what it can.
 func (s *Store) readSets(ctx context.Context, sets []string, take page) (more bool, err error) {
 	from := make(map[string]uint64, len(sets))
 	for _, set := range sets {
 		from[set] = 0
 	}
-	for len(from) > 0 && err == nil {
+	for len(from) > 0 && isAnswer(err) {
 		pipe := s.client.Pipeline()
 		answers := make(map[string]*redis.ScanCmd, len(from))
 		for set, cursor := range from {
@@ -181,7 +183,8 @@ func (s *Store) readSets(ctx context.Context, sets []string, take page) (more bo
 		for set, answer := range answers {
 			names, next, scanErr := answer.Result()
 			if scanErr != nil {
-				err = scanErr
+				delete(from, set)
+				err = worse(err, scanErr)
 				continue
 			}
 			cs := make([]*call, len(names))
@@ -193,13 +196,28 @@ func (s *Store) readSets(ctx context.Context, sets []string, take page) (more bo
 			if !more {
 				return false, nil
 			}
-			err = cmp.Or(err, takeErr)
+			err = worse(err, takeErr)
 			if from[set] = next; next == 0 {
 				delete(from, set)
 			}
 		}
 	}
 	return true, err
+}
+
+// isAnswer reports that err is the server's answer to one request, or nil: other requests
+// may succeed.
+func isAnswer(err error) bool {
+	_, ok := errors.AsType[redis.Error](err)
+	return ok || err == nil
+}
+
+// worse returns the first of two errors, except if only the second is no answer.
+func worse(first, second error) error {
+	if first == nil || isAnswer(first) && !isAnswer(second) {
+		return second
+	}
+	return first
 }
 
 // listed is the record that a get found. There is true for an unreadable

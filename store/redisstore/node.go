@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -85,8 +86,8 @@ func (s *Store) partition(ctx context.Context) ([]*part, error) {
 func (s *Store) pingKey(bucket int) string { return string(s.appendBucket(nil, bucket)) + pingName }
 
 // moving returns an error if a slot of records moves from its node, or has moved: that node
-// then answers a read of a key that does not exist with a redirect. It returns no other
-// error: the caller has read the node before.
+// then answers a read of a key that does not exist with a redirect. It also returns an error
+// if the node gives no answer that tells.
 func (s *Store) moving(ctx context.Context, p *part) error {
 	ctx, cancel := s.partContext(ctx)
 	defer cancel()
@@ -96,8 +97,11 @@ func (s *Store) moving(ctx context.Context, p *part) error {
 	}
 	answers, _ := pipe.Exec(ctx) // each command has its error
 	for _, a := range answers {
-		if moved(a.Err()) {
-			return fmt.Errorf("records of a slot that is moving, or has just moved, may be missing; list again when it has moved (if no move is under way, redis-cli --cluster fix ends it): %w", a.Err())
+		switch err := a.Err(); {
+		case moved(err):
+			return fmt.Errorf("records of a slot that is moving, or has just moved, may be missing; list again when it has moved (if no move is under way, redis-cli --cluster fix ends it): %w", err)
+		case err != nil && !errors.Is(err, redis.Nil):
+			return fmt.Errorf("records may be missing, because the node does not say whether a slot has moved meanwhile; list again: %w", err)
 		}
 	}
 	return nil
@@ -146,6 +150,34 @@ func (s *Store) onNode(ctx context.Context, on node, sc *script, names []string)
 	}
 	s.resolve(cs, func(ps []*command) { exchange(ctx, on.client, ps) })
 	return cs
+}
+
+// Clocks returns the times of the slowest and the fastest clock. Each master of a cluster
+// has a clock; a single server has one, and both times are the same. Package moved waits for
+// the fastest, because fences are times of the clock of a record's node. If a master does not
+// answer, Clocks returns its error.
+func (s *Store) Clocks(ctx context.Context) (slowest, fastest time.Time, err error) {
+	if s.closed.Load() {
+		return slowest, fastest, ErrClosed
+	}
+	all, err := s.nodes(ctx)
+	if err != nil {
+		return slowest, fastest, s.explain("read the clocks", err)
+	}
+	for i, on := range all {
+		micros, err := s.clock(ctx, on)
+		if err != nil {
+			return time.Time{}, time.Time{}, s.explain("read the clocks", on.explain(err))
+		}
+		now := store.Time(micros)
+		if i == 0 || now.Before(slowest) {
+			slowest = now
+		}
+		if now.After(fastest) {
+			fastest = now
+		}
+	}
+	return slowest, fastest, nil
 }
 
 // clock returns the time on a node.

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/binary"
@@ -129,7 +130,8 @@ func (s *Store) changeTimer(ctx context.Context, c *call) (done bool, err error)
 	return done, s.confirm(ctx, c, answer)
 }
 
-// DueTimers implements store.Timers in one round trip.
+// DueTimers implements store.Timers in one round trip. With the error of a timer that cannot
+// be read it returns the others.
 func (s *Store) DueTimers(ctx context.Context, operation string, within time.Duration, limit int) ([]store.Timer, time.Time, error) {
 	due, now, err := s.dueTimers(ctx, operation, within, limit)
 	return due, now, s.explain("read timers", err)
@@ -150,6 +152,7 @@ func (s *Store) dueTimers(ctx context.Context, operation string, within time.Dur
 	if !ok || len(fields)%3 != 0 {
 		return nil, now, unexpected(c.val)
 	}
+	var unreadable error // the first one
 	for ; len(fields) > 0; fields = fields[3:] {
 		name, _ := fields[0].(string)
 		micros, _ := fields[1].(string)
@@ -157,11 +160,12 @@ func (s *Store) dueTimers(ctx context.Context, operation string, within time.Dur
 		t := store.Timer{Key: store.Key{Operation: operation}}
 		at, err := strconv.ParseInt(micros, 10, 64)
 		if err != nil || len(version) != len(t.Version) {
-			return nil, now, fmt.Errorf("%w: a timer is due at %q and has a version of %d bytes", store.ErrCorrupt, micros, len(version))
+			unreadable = cmp.Or(unreadable, fmt.Errorf("%w: a timer is due at %q and has a version of %d bytes", store.ErrCorrupt, micros, len(version)))
+			continue
 		}
 		t.Key.Tenant, t.Key.Value, _ = strings.Cut(name, "\x00")
 		t.Version, t.Due = store.Owner([]byte(version)), store.Time(at)
 		due = append(due, t)
 	}
-	return due, store.Time(c.now), nil
+	return due, store.Time(c.now), unreadable
 }

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -86,5 +87,23 @@ func TestSetTimer_HalfOfTimersHasMoved_IsRefused(t *testing.T) {
 	}
 	if due, _, err := s.DueTimers(t.Context(), "trip##saga", 0, 10); len(due) != 2 || err != nil {
 		t.Errorf("after the move %d timers are due, error %v; want 2", len(due), err)
+	}
+}
+
+// A timer that cannot be read does not stop the other sagas of its name.
+func TestDueTimers_OneUnreadable_OthersAreFound(t *testing.T) {
+	s := openNew(t, nil)
+	for i := range 3 {
+		if set, err := s.SetTimer(t.Context(), testKey(itoa(i)), store.Owner{}, store.Owner{1}, 0); err != nil || !set {
+			t.Fatalf("set %v, error %v", set, err)
+		}
+	}
+	k := testKey("0")
+	if err := s.client.HDel(t.Context(), s.timerCall(nil, k.Operation, 0).record+versionsName, string(member(&k))).Err(); err != nil {
+		t.Fatal(err)
+	}
+	due, _, err := s.DueTimers(t.Context(), k.Operation, time.Hour, 10)
+	if len(due) != 2 || !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("%d timers, error %v; want 2 and ErrCorrupt", len(due), err)
 	}
 }

@@ -1,6 +1,7 @@
 package shardstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -201,8 +202,13 @@ func (c checker) Check(ctx context.Context) error {
 // strays returns an error if the shard holds records of keys of other shards.
 func (c checker) strays(ctx context.Context, i int) error {
 	seen, stray := 0, 0
+	var unreadable error // the first one
 	for f, err := range c.listers[i].List(ctx, store.Filter{Limit: sample}) {
-		if err != nil {
+		switch {
+		case errors.Is(err, store.ErrCorrupt):
+			unreadable = cmp.Or(unreadable, err)
+			continue
+		case err != nil:
 			return err
 		}
 		if f.Record.Expired(f.Now) {
@@ -213,7 +219,7 @@ func (c checker) strays(ctx context.Context, i int) error {
 		}
 	}
 	if stray > 0 {
-		return fmt.Errorf("%d of %d records have keys of other shards: the set of shards was changed, or differs between processes; these keys are not protected", stray, seen)
+		return errors.Join(fmt.Errorf("%d of %d records have keys of other shards: the set of shards was changed, or differs between processes; these keys are not protected", stray, seen), unreadable)
 	}
-	return nil
+	return unreadable
 }

@@ -246,8 +246,24 @@ func TestCheck_RecordOnWrongShard_IsNamed(t *testing.T) {
 	if err := check(now); err == nil || !strings.Contains(err.Error(), `"a"`) || strings.Contains(err.Error(), `"b"`) {
 		t.Errorf("the new set: %v", err)
 	}
+	// A record that cannot be read does not hide the others.
+	if err := check(newStore(t, shardstore.Shard{Name: "a", Store: oneUnreadable{a}}, shardstore.Shard{Name: "b", Store: b})); !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), "keys of other shards") {
+		t.Errorf("the new set, with an unreadable record: %v", err)
+	}
 	c.Advance(2 * time.Hour) // they have expired
 	if err := check(now); err != nil {
 		t.Errorf("after the retention: %v", err)
+	}
+}
+
+// oneUnreadable is a store whose list begins with a record that cannot be read.
+type oneUnreadable struct{ *memstore.Store }
+
+func (u oneUnreadable) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found, error] {
+	return func(yield func(store.Found, error) bool) {
+		if !yield(store.Found{}, store.ErrCorrupt) {
+			return
+		}
+		u.Store.List(ctx, f)(yield)
 	}
 }

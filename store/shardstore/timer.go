@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/semel-go/semel/internal/clocks"
 	"github.com/semel-go/semel/store"
 )
 
@@ -32,19 +33,22 @@ func (t timers) DropTimer(ctx context.Context, k store.Key, seen store.Owner) er
 	return t.shards[i].wrap(t.timers[i].DropTimer(ctx, k, seen))
 }
 
-// LatestClock is the time of the fastest clock of the shards. Package moved waits for it,
-// because the fences of a shard are times of its clock.
-func (t timers) LatestClock(ctx context.Context) (latest time.Time, err error) {
-	for i, shard := range t.timers {
-		_, now, err := shard.DueTimers(ctx, "#clock", 0, 1) // no call has such an operation
+// Clocks implements clocks.Several: a shard may have several clocks, too. Package moved
+// waits for the fastest one, because the fences of a shard are times of its clock.
+func (t timers) Clocks(ctx context.Context) (slowest, fastest time.Time, err error) {
+	for i := range t.shards {
+		slow, fast, err := clocks.Read(ctx, t.shards[i].st)
 		if err != nil {
-			return time.Time{}, t.shards[i].wrap(err)
+			return time.Time{}, time.Time{}, t.shards[i].wrap(err)
 		}
-		if now.After(latest) {
-			latest = now
+		if i == 0 || slow.Before(slowest) {
+			slowest = slow
+		}
+		if fast.After(fastest) {
+			fastest = fast
 		}
 	}
-	return latest, nil
+	return slowest, fastest, nil
 }
 
 // dueTimers are the timers of one shard that are due, and its clock.

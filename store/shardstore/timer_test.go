@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/internal/clocks"
 	"github.com/semel-go/semel/saga"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
@@ -47,23 +48,22 @@ func TestDueTimers_ShardDown_OthersAreFound(t *testing.T) {
 	}
 }
 
-// A clock that cannot be read may be the fastest.
-func TestLatestClock_EachShard_FastestOrError(t *testing.T) {
-	type several interface {
-		LatestClock(ctx context.Context) (time.Time, error)
-	}
+// A clock that cannot be read may be the fastest, or the slowest. A shard may have several.
+func TestClocks_EachShard_SlowestAndFastestOrError(t *testing.T) {
 	w := newWorld(t, 3, time.Hour, nil)
-	clocks, ok := store.As[several](w)
-	if !ok {
-		t.Fatal("the store has no LatestClock")
+	want := func(i int) time.Time { return store.Time(store.Micros(w.now(i))) }
+	slow, fast, err := clocks.Read(t.Context(), w)
+	if err != nil || !slow.Equal(want(0)) || !fast.Equal(want(2)) {
+		t.Errorf("%v and %v, error %v; want %v and %v", slow, fast, err, want(0), want(2))
 	}
-	if now, err := clocks.LatestClock(t.Context()); err != nil || !now.Equal(store.Time(store.Micros(w.now(2)))) {
-		t.Errorf("%v, error %v; want %v", now, err, w.now(2))
+	outer := newStore(t, shardstore.Shard{Name: "a", Store: w}, shardstore.Shard{Name: "b", Store: newWorld(t, 1, 0, nil)})
+	slow, fast, err = clocks.Read(t.Context(), outer)
+	if err != nil || !slow.Equal(want(0)) || !fast.Equal(want(2)) {
+		t.Errorf("shards of shards: %v and %v, error %v; want %v and %v", slow, fast, err, want(0), want(2))
 	}
 	s := newStore(t, shardstore.Shard{Name: "a", Store: timerless{memstore.New(nil)}}, shardstore.Shard{Name: "b", Store: memstore.New(nil)})
-	clocks, _ = store.As[several](s)
-	if now, err := clocks.LatestClock(t.Context()); !errors.Is(err, errDown) || !strings.Contains(err.Error(), `"a"`) {
-		t.Errorf("%v, error %v; want the error of a", now, err)
+	if slow, fast, err := clocks.Read(t.Context(), s); !errors.Is(err, errDown) || !strings.Contains(err.Error(), `"a"`) {
+		t.Errorf("%v and %v, error %v; want the error of a", slow, fast, err)
 	}
 }
 

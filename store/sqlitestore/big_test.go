@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -95,5 +96,20 @@ func TestSweep_Step_ReadsOneWindow(t *testing.T) {
 	}
 	if _, err := s.Sweep(context.Background(), "seventeen", 10); err == nil {
 		t.Error("a cursor of another store was taken")
+	}
+}
+
+// A record that is refused leaves nothing: without its outcome it would say that the work
+// is done.
+func TestClaim_OutcomeTooLarge_InsertsNothing(t *testing.T) {
+	t.Parallel()
+	s := openNew(t, nil)
+	p := proposal("k")
+	p.State, p.Keep, p.Outcome = store.Completed, time.Hour, store.Outcome{Code: 200, Body: make([]byte, maxOutcome+1)}
+	if f, err := s.Claim(t.Context(), p); !errors.Is(err, store.ErrTooLarge) || f.Won {
+		t.Errorf("won %v, error %v; want ErrTooLarge", f.Won, err)
+	}
+	if f, err := s.Get(t.Context(), p.Key); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("the store has a %v record, error %v; want none", f.Record.State, err)
 	}
 }

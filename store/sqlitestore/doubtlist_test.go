@@ -1,7 +1,9 @@
 package sqlitestore
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/semel-go/semel/store"
 )
@@ -77,5 +79,23 @@ func TestDueTimers_ReadsNoOtherTimers(t *testing.T) {
 			}
 		}
 		mustExec(t, application(t, s, ""), "ANALYZE")
+	}
+}
+
+// A timer that cannot be read does not stop the other sagas of its name.
+func TestDueTimers_OneUnreadable_OthersAreFound(t *testing.T) {
+	t.Parallel()
+	s := openNew(t, nil)
+	for i := range 3 {
+		if set, err := s.SetTimer(t.Context(), testKey(itoa(i)), store.Owner{}, store.Owner{1}, 0); err != nil || !set {
+			t.Fatalf("set %v, error %v", set, err)
+		}
+	}
+	if _, err := application(t, s, immediate).Exec("UPDATE semel_timer SET version = x'00' WHERE key = '0'"); err != nil {
+		t.Fatal(err)
+	}
+	due, _, err := s.DueTimers(t.Context(), testKey("").Operation, time.Hour, 10)
+	if len(due) != 2 || !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("%d timers, error %v; want 2 and ErrCorrupt", len(due), err)
 	}
 }

@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -182,7 +183,8 @@ func (s *Store) DropTimer(ctx context.Context, k store.Key, seen store.Owner) er
 	})
 }
 
-// DueTimers implements store.Timers. It does not wait for writers.
+// DueTimers implements store.Timers. It does not wait for writers. With the error of a timer
+// that cannot be read it returns the others.
 func (s *Store) DueTimers(ctx context.Context, operation string, within time.Duration, limit int) ([]store.Timer, time.Time, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, time.Time{}, err
@@ -202,6 +204,7 @@ func (s *Store) dueTimers(operation string, until time.Time, limit int) ([]store
 	}
 	defer rows.Close()
 	var due []store.Timer
+	var unreadable error // the first one
 	for rows.Next() {
 		t := store.Timer{Key: store.Key{Operation: operation}}
 		var version []byte
@@ -210,12 +213,13 @@ func (s *Store) dueTimers(operation string, until time.Time, limit int) ([]store
 			return nil, err
 		}
 		if len(version) != len(t.Version) {
-			return nil, fmt.Errorf("%w: a version of semel_timer has %d bytes", store.ErrCorrupt, len(version))
+			unreadable = cmp.Or(unreadable, fmt.Errorf("%w: a version of semel_timer has %d bytes", store.ErrCorrupt, len(version)))
+			continue
 		}
 		t.Version, t.Due = store.Owner(version), store.Time(micros)
 		due = append(due, t)
 	}
-	return due, rows.Err()
+	return due, cmp.Or(rows.Err(), unreadable)
 }
 
 // Receive implements store.Receiver.

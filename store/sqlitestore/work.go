@@ -47,9 +47,19 @@ func (k *work) insert(ctx context.Context, r *store.Record) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	if r.State == store.Started || r.State == store.Processing {
+		changed, err := k.db.exec(ctx, stInsert, args...)
+		return changed == 1, err
+	}
+	// What can be refused is refused before the first change, because others share the
+	// transaction.
+	replaced, err := replaceArgs(id[:], r)
+	if err != nil {
+		return false, err
+	}
 	changed, err := k.db.exec(ctx, stInsert, args...)
-	if err == nil && changed == 1 && r.State != store.Started && r.State != store.Processing {
-		err = k.replace(ctx, r)
+	if err == nil && changed == 1 {
+		err = one(k.db.exec(ctx, stReplace, replaced...))
 	}
 	return changed == 1, err
 }

@@ -20,6 +20,7 @@ var allowed = map[string][]string{
 	"store/timed":                    {"store"},
 	"store/encrypted":                {"store"},
 	"store/moved":                    {"store", "internal/..."},
+	"store/shardstore":               {"store", "internal/clocks"},
 	"store/storetest":                {"store", "store/memstore"}, // the memory store is the oracle of its histories
 	"store/...":                      {"store", "store/coalesce", "."},
 	"store/pgstore":                  {"store", "store/coalesce", ".", "store/pgstore/internal/..."},

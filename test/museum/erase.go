@@ -140,4 +140,9 @@ var erasures = []Mutant{
 		Dir: eraseDir, Func: "(*eraser).dropFirst", Package: eraseDir, Run: "TestRun_KilledAfterRecord_LeavesNoTimer",
 		Old: "return e.dropTimers(ctx, k.Operation)", New: "return nil",
 	},
+	{
+		Name: "a record that is erased when the erasure is stopped is not counted", Rule: "erase",
+		Dir: eraseDir, Func: "(*eraser).change", Package: eraseDir, Run: "TestRun_CanceledDuringChange_CountsIt",
+		Old: "context.WithoutCancel(ctx)", New: "ctx",
+	},
 }

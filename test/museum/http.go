@@ -238,4 +238,9 @@ var doors = []Mutant{
 		Dir: door, Func: "(*response).send", Package: upstream, Run: "TestAnswerTrailers_ReachFirstClient",
 		Old: "if err == nil && a.heldFlush &&", New: "if err == nil && a.heldFlush && a.mode == streaming &&",
 	},
+	{
+		Name: "a client repeats without end because a record cannot be read", Rule: "http",
+		Dir: door, Func: "(*config).problemOfReason", Package: door, Run: "TestMiddleware_ResultEncryptedAndServerHasNoKey_500AndLogSaysWhy",
+		Old: "p = problem(CodeRecordUnreadable, e)", New: "p = problem(CodeStoreUnavailable, e)",
+	},
 }

@@ -63,8 +63,8 @@ var moves = []Mutant{
 	},
 	{
 		Name: "the fastest clock of shards is not waited for", Rule: "rule 5",
-		Dir: shards, Func: "timers.LatestClock", Package: moved, Run: "TestNew_OldStoreHasShards_WaitsForFastestClock",
-		Old: "now.After(latest)", New: "latest.IsZero() || now.Before(latest)",
+		Dir: shards, Func: "timers.Clocks", Package: moved, Run: "TestNew_OldStoreHasShards_WaitsForFastestClock",
+		Old: "fast.After(fastest)", New: "i == 0",
 	},
 	{
 		Name: "a clock that is behind is not waited for", Rule: "rule 5",

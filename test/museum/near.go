@@ -289,4 +289,9 @@ var shardings = []Mutant{
 		Dir: shards, Func: "timers.DueTimers", Package: shards, Run: "TestDueTimers_ShardHangs_SagasOfOthersRun",
 		Old: "store.PartContext(ctx)", New: "context.WithCancel(ctx)",
 	},
+	{
+		Name: "a front that hangs costs a sweep the lapsed records of the store", Rule: "rule 7",
+		Dir: nearby, Func: "(*Store).Sweep", Package: nearby, Run: "TestSweep_FrontHangs_LapsedRecordsOfStoreAreReturned",
+		Old: "store.PartContext(ctx)", New: "context.WithCancel(ctx)",
+	},
 }

@@ -212,7 +212,7 @@ var postgresTxs = []Mutant{
 	{
 		Name: "PostgreSQL, batches: a batch without records does not ask whether its handler has committed", Rule: "atomic",
 		Dir: postgres, Func: "(*batchTry).commit", Package: postgres, Run: "TestAtomic_HandlerSpoilsTransaction_EffectAndRecordAgree/a_call_of_a_batch",
-		Old: "if t.finished.Lent() {", New: "if !t.finished.Lent() && prefetched {",
+		Old: `if t.finished.XID() != "" {`, New: `if t.finished.XID() != "" && prefetched {`,
 	},
 	{
 		Name: "PostgreSQL, Atomic: a statement that failed is no failure of the handler that hides it", Rule: "rule 13",

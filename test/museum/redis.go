@@ -154,6 +154,21 @@ var redises = []Mutant{
 		Old: "errs = append(errs, p.explain(s.moving(ctx, p)))", New: "_ = p",
 	},
 	{
+		Name: "Redis: a node that does not answer has no slot that moves", Rule: "rule 11",
+		Dir: fast, Func: "(*Store).moving", Package: fast, Run: "TestList_NodeDoesNotSayWhetherSlotMoved_IsError",
+		Old: "err != nil && !errors.Is(err, redis.Nil)", New: "false",
+	},
+	{
+		Name: "Redis: a set that is refused hides the doubts of others", Rule: "rule 11",
+		Dir: fast, Func: "(*Store).readSets", Package: fast, Run: "TestReadSets_OneSetRefused_OthersAreRead",
+		Old: "len(from) > 0 && isAnswer(err)", New: "len(from) > 0 && err == nil",
+	},
+	{
+		Name: "Redis: the first master's clock counts for all", Rule: "rule 5",
+		Dir: fast, Func: "(*Store).Clocks", Package: fast, Run: "TestClocks_MastersDiffer_SlowestAndFastest",
+		Old: "range all {", New: "range all[:1] {",
+	},
+	{
 		Name: "Redis: a redirect counts as absence", Rule: "rule 11",
 		Dir: fast, Func: "listed", Package: fast, Run: "TestListed_Redirected_IsError",
 		Old: "if c.err != nil {", New: "if c.err != nil && !moved(c.err) {",

@@ -188,4 +188,9 @@ var sqlites = []Mutant{
 		Dir: lite, Func: "(*Store).Claim", Package: lite, Run: "TestLockedFile_ReleasedAfterLook_NewKeyIsClaimed",
 		Old: "if late {", New: "if false {",
 	},
+	{
+		Name: "SQLite: one timer that cannot be read hides the others", Rule: "saga 6",
+		Dir: lite, Func: "(*Store).dueTimers", Package: lite, Run: "TestDueTimers_OneUnreadable_OthersAreFound",
+		Old: "continue", New: "return nil, unreadable",
+	},
 }

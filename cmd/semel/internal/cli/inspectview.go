@@ -12,9 +12,9 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
+	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/shell"
 	"github.com/semel-go/semel/internal/history"
 	"github.com/semel-go/semel/internal/lapsed"
@@ -246,14 +246,7 @@ func (v *view) state() string {
 }
 
 // clean is s in one line, without what could move a terminal's cursor.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) || r == utf8.RuneError {
-			return '·'
-		}
-		return r
-	}, strings.TrimRight(s, "\n"))
-}
+func clean(s string) string { return input.Clean(s) }
 
 // isHTTP reports whether package semelhttp hashed the request of a record, so that its
 // answer has a status.

@@ -244,11 +244,13 @@ func parseTime(text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is no time; %s", text, wantTime)
 }
 
-// sinceEpoch is a number as a time; the zero Time, which is too early, if it is no number or
-// does not fit.
+// sinceEpoch is a number as a time; the zero Time, which is too early, if it is no number,
+// does not fit, or has as many digits as a date with the time of day: 20301231235959 would
+// be milliseconds in the year 2613. No milliseconds have 14 digits, and no microseconds 17,
+// before the year 2286.
 func sinceEpoch(n float64) time.Time {
 	switch {
-	case math.IsNaN(n) || math.Abs(n) >= math.MaxInt64:
+	case math.IsNaN(n) || math.Abs(n) >= math.MaxInt64 || 1e13 <= n && n < 1e14 || 1e16 <= n && n < 1e17:
 		return time.Time{}
 	case math.Abs(n) >= fromMicros:
 		return time.UnixMicro(int64(n))

@@ -98,8 +98,9 @@ func TestRecord_TimeOutsideBounds_IsBadRow(t *testing.T) {
 		{"-infinity", bounds}, {"-inf", bounds}, {math.Inf(-1), bounds}, {"NaN", "NaN " + bounds}, {math.NaN(), bounds},
 		{"1e30", bounds}, {1e30, bounds}, {"-1e30", bounds}, {"1e400", "is no time"}, {int64(math.MaxInt64), bounds}, {int64(math.MinInt64), bounds},
 		{"20301231", "20301231 " + bounds}, {[]byte("20301231"), "20301231 " + bounds}, {int64(20301231), bounds}, {json.Number("20301231"), bounds}, {"0", bounds}, {int64(-1), bounds},
-		{int64(253402300799), bounds},    // the end of 9999 in seconds is 1978 in milliseconds
-		{now.UnixNano(), bounds},         // nanoseconds
+		{int64(253402300799), bounds}, // the end of 9999 in seconds is 1978 in milliseconds
+		{now.UnixNano(), bounds},      // nanoseconds
+		{"20301231235959", "20301231235959 " + bounds}, {int64(20301231235959), bounds}, {json.Number("20301231235959"), bounds}, {"20301231235959123", bounds},
 		{time.Unix(20301231, 0), bounds}, // as the driver of SQLite reads it from a column DATETIME
 		{"1999-12-31", bounds}, {time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), bounds}, {time.Time{}, bounds},
 	} {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Error is one mistake. It is printed in one line.
@@ -47,6 +49,17 @@ func Lines(err error) []string {
 		return lines
 	}
 	return []string{strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")}
+}
+
+// Clean is text in one line, without what could move a terminal's cursor. Text of a store or
+// of a server that is shown to people goes through it.
+func Clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) || r == utf8.RuneError {
+			return '·'
+		}
+		return r
+	}, strings.TrimRight(text, "\n"))
 }
 
 // Count is a number with a noun, to which it adds an s unless the number is 1.

@@ -24,13 +24,13 @@ const (
 )
 
 // Report writes an error to stderr, one line for each joined error, and returns
-// the exit code.
+// the exit code. The text of an error may come from a server, so it is cleaned.
 func Report(stderr io.Writer, who string, err error) int {
 	if err == nil {
 		return ExitOK
 	}
 	for _, line := range input.Lines(err) {
-		_, _ = fmt.Fprintf(stderr, "%s: %s\n", who, line) // the exit code tells it, too
+		_, _ = fmt.Fprintf(stderr, "%s: %s\n", who, input.Clean(line)) // the exit code tells it, too
 	}
 	if input.Is(err) || errors.Is(err, semel.ErrInvalid) {
 		return ExitUsage
