@@ -87,6 +87,16 @@ var sidecars = []Mutant{
 		Old: "res.Header.Set(outcomeHeader, outcomeUnknown)", New: "",
 	},
 	{
+		Name: "a list of statuses makes the refusal of another Semel a result", Rule: "doubt",
+		Dir: upstream, Func: "(*Answers).mark", Package: sidecar, Run: "TestNested",
+		Old: "case IsRefusal(res.Header):", New: "case false:",
+	},
+	{
+		Name: "the mismatch that another Semel reports is kept", Rule: "http",
+		Dir: upstream, Func: "(*Upstream).onAnswer", Package: sidecar, Run: "TestNested_InnerRefuses",
+		Old: `v.Effect == semelhttp.Kept && refusal != ""`, New: "false",
+	},
+	{
 		Name: "half an answer is sent, and the log says that the handler panicked", Rule: "doubt",
 		Dir: upstream, Func: "(*Upstream).forward", Package: upstream, Run: "TestAnswer_BodyBreaksOff_IsDoubt",
 		Old: "if p != http.ErrAbortHandler || !semelhttp.Broken(r) {", New: "if p != nil {",
