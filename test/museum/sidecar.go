@@ -87,6 +87,11 @@ var sidecars = []Mutant{
 		Old: "res.Header.Set(outcomeHeader, outcomeUnknown)", New: "",
 	},
 	{
+		Name: "a stop does not end the wait for the rest of a body", Rule: "http",
+		Dir: sidecar, Func: "limitPauses", Package: sidecar, Run: "TestServe_StopDuringBody",
+		Old: "_ = b.conn.SetReadDeadline(time.Now())", New: "",
+	},
+	{
 		Name: "a list of statuses makes the refusal of another Semel a result", Rule: "doubt",
 		Dir: upstream, Func: "(*Answers).mark", Package: sidecar, Run: "TestNested",
 		Old: "case IsRefusal(res.Header):", New: "case false:",
