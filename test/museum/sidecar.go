@@ -88,7 +88,7 @@ var sidecars = []Mutant{
 	},
 	{
 		Name: "a stop does not end the wait for the rest of a body", Rule: "http",
-		Dir: sidecar, Func: "limitPauses", Package: sidecar, Run: "TestServe_StopDuringBody",
+		Dir: sidecar, Func: "(*timedBody).Read", Package: sidecar, Run: "TestServe_StopDuringBody",
 		Old: "_ = b.conn.SetReadDeadline(time.Now())", New: "",
 	},
 	{
