@@ -79,7 +79,7 @@ var sidecars = []Mutant{
 	{
 		Name: "the redirect to a log-in page below the upstream's path is kept", Rule: "http",
 		Dir: upstream, Func: "(*Upstream).onAnswer", Package: sidecar, Run: "TestLoginRedirect_UpstreamHasPath",
-		Old: `mark == "" && v.Effect == semelhttp.NothingDone`, New: "false",
+		Old: "v.Effect == semelhttp.NothingDone", New: "false",
 	},
 	{
 		Name: "the proxy hides that the service does not know the outcome", Rule: "doubt",
@@ -99,7 +99,7 @@ var sidecars = []Mutant{
 	{
 		Name: "the mismatch that another Semel reports is kept", Rule: "http",
 		Dir: upstream, Func: "(*Upstream).onAnswer", Package: sidecar, Run: "TestNested_InnerRefuses",
-		Old: `v.Effect == semelhttp.Kept && refusal != ""`, New: "false",
+		Old: `refusal != "" && v.Effect == semelhttp.Kept`, New: "false",
 	},
 	{
 		Name: "half an answer is sent, and the log says that the handler panicked", Rule: "doubt",

@@ -38,7 +38,7 @@ func (u *Upstream) onAnswer(res *http.Response) error {
 	// A refusal that would be a result, such as 422, is one of the request that another Semel
 	// knows, and not of this one.
 	refusal := res.Header.Get(problem.RefusalHeader)
-	if mark == "" && (v.Effect == semelhttp.NothingDone || v.Effect == semelhttp.Kept && refusal != "") {
+	if mark == "" && (v.Effect == semelhttp.NothingDone || refusal != "" && v.Effect == semelhttp.Kept) {
 		mark = ResultNoEffect
 	}
 	switch mark {
