@@ -91,6 +91,11 @@ vet: ## Check formatting, and vet every module; make lint does more
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); if [ -n "$$unformatted" ]; then echo "not formatted: $$unformatted" >&2; exit 1; fi
 	$(GO) vet work
 
+.PHONY: vet-platforms
+vet-platforms: ## Vet every module, its tests too, for Windows and macOS (some 10 minutes the first time)
+	GOOS=windows CGO_ENABLED=0 $(GO) vet work
+	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) vet work
+
 .PHONY: lint
 lint: ## Run golangci-lint (installed into ./bin on first use)
 	@if [ ! -x $(BIN)/golangci-lint ]; then echo "installing golangci-lint $(GOLANGCI_VERSION) into ./bin"; \

@@ -110,6 +110,7 @@ const (
 	defaultKeyHeader      = "Idempotency-Key"
 	defaultReplayedHeader = "Idempotent-Replayed"
 	outcomeHeader         = "Semel-Outcome"
+	refusalHeader         = "Semel-Refusal"
 	defaultDocs           = "https://github.com/semel-go/semel/blob/main/docs/reference/errors.md"
 )
 

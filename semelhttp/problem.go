@@ -132,6 +132,9 @@ func (c *config) refuse(w http.ResponseWriter, r *http.Request, p *Problem) {
 	if p.Code == CodeOutcomeUnknown {
 		h.Set(outcomeHeader, outcomeUnknown)
 	}
+	if p.Code != CodeFailed && p.Code != CodeAttemptsExhausted { // these are results
+		h.Set(refusalHeader, p.Code)
+	}
 	AllowOrigin(w, r, c.RefusalOrigins)
 	if c.Refuse != nil {
 		c.Refuse(w, r, *p)

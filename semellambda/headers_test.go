@@ -86,3 +86,63 @@ func TestProxy_LoadBalancerWithMultiValueHeaders_AnswersInKind(t *testing.T) {
 		}
 	}
 }
+
+// nulls runs a handler with events of one kind, and returns the statuses.
+func nulls[T semellambda.Request, R semellambda.Response](t *testing.T, status func(R) int, answer R, events ...string) (got []int, runs int) {
+	t.Helper()
+	h := must[func(context.Context, T) (R, error)](t)(semellambda.Proxy(newGuard(t, nil, nil), shared[T], withOperation(nil),
+		func(context.Context, T) (R, error) { runs++; return answer, nil }))
+	for _, text := range events {
+		var e T
+		if err := json.Unmarshal([]byte(text), &e); err != nil {
+			t.Fatal(err)
+		}
+		r, err := h(t.Context(), e)
+		if err != nil {
+			if !strings.Contains(err.Error(), "no HTTP method") {
+				t.Errorf("%s: %v", text, err)
+			}
+			got = append(got, 0)
+			continue
+		}
+		got = append(got, status(r))
+	}
+	return got, runs
+}
+
+// Senders leave parts of an event out, or send null. An event without a method belongs to
+// another kind: as a GET its work would not be protected.
+func TestProxy_PartsAreNullOrAbsent_NoWrongKeyAndNoRunWithoutOne(t *testing.T) {
+	t.Run("REST", func(t *testing.T) {
+		got, runs := nulls[events.APIGatewayProxyRequest](t, func(r events.APIGatewayProxyResponse) int { return r.StatusCode }, events.APIGatewayProxyResponse{StatusCode: 201},
+			`{"httpMethod":"POST","path":"/pay","headers":null,"multiValueHeaders":null,"body":null}`,
+			`{"httpMethod":"POST","path":"/pay","headers":{"idempotency-key":"k"},"multiValueHeaders":{"idempotency-key":null},"queryStringParameters":null,"body":null,"requestContext":null}`,
+			`{"httpMethod":"POST","path":"/pay","headers":{"idempotency-key":"k"},"multiValueHeaders":null,"body":""}`,
+			`{"version":"2.0","requestContext":{"http":{"method":"POST","path":"/pay"}},"headers":{"idempotency-key":"k2"}}`,
+			`{}`, `null`)
+		wantEqual(t, got, []int{400, 201, 201, 0, 0, 0})
+		wantEqual(t, []int{runs}, []int{1})
+	})
+	t.Run("HTTP", func(t *testing.T) {
+		got, runs := nulls[events.APIGatewayV2HTTPRequest](t, func(r events.APIGatewayV2HTTPResponse) int { return r.StatusCode }, events.APIGatewayV2HTTPResponse{StatusCode: 201},
+			`{"requestContext":{"http":{"method":"POST"}},"headers":null,"cookies":null,"body":null}`,
+			`{"requestContext":{"http":{"method":"POST"}},"headers":{"idempotency-key":"k"},"body":null}`,
+			`{"httpMethod":"POST","path":"/pay","headers":{"idempotency-key":"k"}}`, `{}`)
+		wantEqual(t, got, []int{400, 201, 0, 0})
+		wantEqual(t, []int{runs}, []int{1})
+	})
+	t.Run("load balancer", func(t *testing.T) {
+		got, runs := nulls[events.ALBTargetGroupRequest](t, func(r events.ALBTargetGroupResponse) int { return r.StatusCode }, events.ALBTargetGroupResponse{StatusCode: 201},
+			`{"httpMethod":"POST","headers":null,"multiValueHeaders":null,"body":null}`,
+			`{"httpMethod":"POST","multiValueHeaders":{"idempotency-key":["k"]},"body":null,"requestContext":null}`, `{}`)
+		wantEqual(t, got, []int{400, 201, 0})
+		wantEqual(t, []int{runs}, []int{1})
+	})
+	t.Run("function URL", func(t *testing.T) {
+		got, runs := nulls[events.LambdaFunctionURLRequest](t, func(r events.LambdaFunctionURLResponse) int { return r.StatusCode }, events.LambdaFunctionURLResponse{StatusCode: 201},
+			`{"requestContext":{"http":{"method":"POST"}},"headers":null,"body":null}`,
+			`{"requestContext":{"http":{"method":"POST"}},"headers":{"idempotency-key":"k"}}`, `{}`)
+		wantEqual(t, got, []int{400, 201, 0})
+		wantEqual(t, []int{runs}, []int{1})
+	})
+}

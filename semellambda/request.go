@@ -30,6 +30,9 @@ type parts struct {
 // newRequest makes an HTTP request of an event, for semelhttp.
 func newRequest(ctx context.Context, event any) (*http.Request, error) {
 	p := partsOf(event)
+	if p.method == "" { // net/http would take it for GET, which is not protected
+		return nil, fmt.Errorf("semellambda: Proxy: the event has no HTTP method, so it is no %T; choose the type for the sender and its payload format version, 1.0 or 2.0", event)
+	}
 	body := p.body
 	if p.encoded {
 		b, err := base64.StdEncoding.DecodeString(p.body)
@@ -122,7 +125,7 @@ func headerOf(single map[string]string, multi map[string][]string) http.Header {
 		one.Add(name, single[name])
 	}
 	for name, values := range one {
-		if _, ok := h[name]; !ok {
+		if len(h[name]) == 0 {
 			h[name] = values
 		}
 	}
@@ -141,7 +144,9 @@ func valuesOf(single map[string]string, multi map[string][]string) url.Values {
 		v[name] = []string{value}
 	}
 	for name, values := range multi {
-		v[name] = values
+		if len(values) > 0 {
+			v[name] = values
+		}
 	}
 	return v
 }

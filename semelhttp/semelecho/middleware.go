@@ -19,10 +19,13 @@
 // its body is not kept; see package semelhttp. A handler that returns nil without an
 // answer has not answered; a handler that means an empty 200 calls c.NoContent(200).
 //
-// An error that a handler returns after its answer does not change the answer, as in Echo
-// itself. If the error says that the answer is not whole, as that of c.Stream does when its
-// reader fails, call semelhttp.Broken(c.Request()): then the call is in doubt, and half an
-// answer is not kept.
+// # Errors after an answer
+//
+// A handler may return an error after it has written an answer. c.Stream does, if its reader
+// fails, and so does a middleware whose commit fails. If the answer has a status below 400,
+// it and the error contradict each other: the call is in doubt, and the error becomes the
+// answer, unless a part of the first one was sent already. To keep the answer, return nil and
+// log the error. An answer of 400 and above stays as it is, as in Echo itself.
 package semelecho
 
 import (
@@ -100,8 +103,14 @@ func runHandler(w http.ResponseWriter, r *http.Request) {
 		x.err = x.next(x.c)
 		return
 	}
-	x.c.SetResponse(echo.NewResponse(w, x.c.Logger()))
-	if err := x.next(x.c); err != nil {
-		x.c.Echo().HTTPErrorHandler(x.c, err)
+	response := echo.NewResponse(w, x.c.Logger())
+	x.c.SetResponse(response)
+	err := x.next(x.c)
+	if err == nil {
+		return
 	}
+	if response.Committed && response.Status < http.StatusBadRequest && semelhttp.Broken(r) {
+		x.c.SetResponse(echo.NewResponse(w, x.c.Logger())) // the first answer is dropped
+	}
+	x.c.Echo().HTTPErrorHandler(x.c, err)
 }

@@ -1,8 +1,8 @@
 package semelecho_test
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -10,9 +10,11 @@ import (
 
 	"github.com/labstack/echo/v5"
 
+	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/internal/answertest"
 	"github.com/semel-go/semel/semelhttp"
 	"github.com/semel-go/semel/semelhttp/semelecho"
+	"github.com/semel-go/semel/store/memstore"
 )
 
 func TestMiddleware_FlushAndHijack_AsWithNetHTTP(t *testing.T) {
@@ -46,55 +48,92 @@ type failingReader struct{}
 
 func (failingReader) Read([]byte) (int, error) { return 0, errors.New("broken") }
 
-// A handler says that its answer is not whole.
-func TestMiddleware_StreamBreaks_IsNotKept(t *testing.T) {
-	once, err := semelecho.Middleware(newGuard(t), answertest.Tenant, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	runs := 0
-	e := echo.New()
-	e.POST("/pay", func(c *echo.Context) error {
-		runs++
-		err := c.Stream(200, "text/csv", io.MultiReader(strings.NewReader("half"), failingReader{}))
-		if err != nil {
+// An answer and an error contradict each other, so the answer is not kept.
+func TestMiddleware_ErrorAfterAnswer_CallIsInDoubt(t *testing.T) {
+	commit := errors.New("the commit failed")
+	for name, answer := range map[string]echo.HandlerFunc{
+		"stream breaks": func(c *echo.Context) error {
+			return c.Stream(200, "text/csv", io.MultiReader(strings.NewReader("half"), failingReader{}))
+		},
+		"stream breaks, and the handler says so": func(c *echo.Context) error {
+			err := c.Stream(200, "text/csv", io.MultiReader(strings.NewReader("half"), failingReader{}))
 			semelhttp.Broken(c.Request())
+			return err
+		},
+		"rows break": func(c *echo.Context) error {
+			_, _ = io.WriteString(c.Response(), "half")
+			return io.ErrUnexpectedEOF
+		},
+		"commit fails":          func(c *echo.Context) error { return errors.Join(c.String(201, "half"), commit) },
+		"commit fails, no body": func(c *echo.Context) error { return errors.Join(c.NoContent(204), commit) },
+		"the request's context ends": func(c *echo.Context) error {
+			ctx, cancel := context.WithCancel(c.Request().Context())
+			cancel()
+			return errors.Join(c.String(200, "half"), ctx.Err())
+		},
+	} {
+		for policy, want := range map[semel.Policy]int{semel.Retry: 2, semel.Park: 1} {
+			t.Run(name+", "+policy.String(), func(t *testing.T) {
+				guard, err := semel.New(memstore.New(nil), &semel.Options{OnDoubt: policy})
+				if err != nil {
+					t.Fatal(err)
+				}
+				url, runs := siteWith(t, guard, answer)
+				if s := answertest.Post(t, url, "key", "hello"); s.Status != 500 || !strings.Contains(s.Body, "Internal Server Error") || (s.Header.Get("Semel-Outcome") == "unknown") != (policy == semel.Park) {
+					t.Errorf("got %+v", s)
+				}
+				if s := answertest.Post(t, url, "key", "hello"); s.Status < 400 || strings.Contains(s.Body, "half") || s.Header.Get("Idempotent-Replayed") != "" {
+					t.Errorf("the duplicate got %+v", s)
+				}
+				if *runs != want {
+					t.Errorf("the handler ran %d times, want %d", *runs, want)
+				}
+			})
 		}
-		return err
-	}, once)
-	url := answertest.Serve(t, e) + "/pay"
-	for range 2 {
-		if s := answertest.Post(t, url, "key", "hello"); s.Status != 500 || strings.Contains(s.Body, "half") {
-			t.Errorf("got %+v", s)
-		}
-	}
-	if runs != 2 {
-		t.Errorf("the handler ran %d times", runs)
 	}
 }
 
-// An error after a whole answer, of the handler or of a middleware inside, changes nothing.
-func TestMiddleware_ErrorAfterAnswer_AnswerIsKept(t *testing.T) {
-	once, err := semelecho.Middleware(newGuard(t), answertest.Tenant, nil)
+// siteWith serves a protected handler, and counts its runs.
+func siteWith(t *testing.T, guard *semel.Guard, answer echo.HandlerFunc) (url string, runs *int) {
+	t.Helper()
+	once, err := semelecho.Middleware(guard, answertest.Tenant, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, status := range []int{201, 422} {
-		runs := 0
-		e := echo.New()
-		e.POST("/pay", func(c *echo.Context) error {
-			runs++
-			return errors.Join(c.JSON(status, "paid"), errors.New("the mail was not sent"))
-		}, once)
-		url := answertest.Serve(t, e) + "/pay"
-		for range 2 {
-			if s := answertest.Post(t, url, fmt.Sprint("key-", status), "hello"); s.Status != status || !strings.Contains(s.Body, "paid") {
-				t.Errorf("got %+v", s)
-			}
+	runs = new(int)
+	e := echo.New()
+	e.POST("/pay", func(c *echo.Context) error { *runs++; return answer(c) }, once)
+	return answertest.Serve(t, e) + "/pay", runs
+}
+
+// A part of the answer is sent, so "done" is stored already.
+func TestMiddleware_ErrorAfterFlush_IsKeptWithoutBody(t *testing.T) {
+	url, runs := siteWith(t, newGuard(t), func(c *echo.Context) error {
+		_ = c.String(201, "half")
+		return errors.Join(http.NewResponseController(c.Response()).Flush(), io.ErrUnexpectedEOF)
+	})
+	for i := range 2 {
+		if s := answertest.Post(t, url, "key", "hello"); s.Status != 201 || (s.Header.Get("Semel-Outcome") == "not-kept") != (i == 1) {
+			t.Errorf("got %+v", s)
 		}
-		if runs != 1 {
-			t.Errorf("status %d: the handler ran %d times", status, runs)
+	}
+	if *runs != 1 {
+		t.Errorf("the handler ran %d times", *runs)
+	}
+}
+
+// A middleware inside answers an error, and returns it for a logger.
+func TestMiddleware_ErrorAfterErrorAnswer_AnswerIsKept(t *testing.T) {
+	url, runs := siteWith(t, newGuard(t), func(c *echo.Context) error {
+		return errors.Join(c.JSON(422, "declined"), errors.New("the card was declined"))
+	})
+	for range 2 {
+		if s := answertest.Post(t, url, "key", "hello"); s.Status != 422 || !strings.Contains(s.Body, "declined") {
+			t.Errorf("got %+v", s)
 		}
+	}
+	if *runs != 1 {
+		t.Errorf("the handler ran %d times", *runs)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -42,13 +41,6 @@ func commitOf(ctx context.Context, root string) string {
 		commit += "-dirty"
 	}
 	return commit
-}
-
-// ownTime is the processor time of this process.
-func ownTime() time.Duration {
-	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // it cannot fail for the process itself
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // tick is the unit of /proc on Linux.

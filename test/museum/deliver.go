@@ -5,6 +5,11 @@ package museum
 // that is away for each message.
 var deliveries = []Mutant{
 	{
+		Name: "deliver: a request in progress counts as done, because its status is listed", Rule: "doubt",
+		Dir: delivery, Func: "(*Statuses).effect", Package: delivery, Run: "TestJudge_RefusalOfSemel",
+		Old: "whole && !refusal && slices.Contains(s.Done, a.Status)", New: "whole && slices.Contains(s.Done, a.Status)",
+	},
+	{
 		Name: "deliver: silence counts as done", Rule: "doubt",
 		Dir: delivery, Func: "(*Statuses).effect", Package: delivery, Run: "TestJudge_EachAnswer",
 		Old: "return doubt, v.Reason", New: "return done, v.Reason",

@@ -39,6 +39,11 @@ var frameworks = []Mutant{
 		Old: "x.c.Echo().HTTPErrorHandler(x.c, err)", New: "w.WriteHeader(200)\nx.err = err",
 	},
 	{
+		Name: "Echo: half an answer is kept although the handler returned an error", Rule: "doubt",
+		Dir: "semelhttp/semelecho", Func: "runHandler", Package: "semelhttp/semelecho", Run: "TestMiddleware_ErrorAfterAnswer",
+		Old: "&& semelhttp.Broken(r)", New: "&& false",
+	},
+	{
 		Name: "Fiber: an error becomes an answer after the handler", Rule: "http", Parent: "an empty 200 is kept and replayed",
 		Dir: "semelhttp/semelfiber", Func: "runChain", Package: "semelhttp/semelfiber", Run: "TestMiddleware_HandlerReturnsError",
 		Old: "if c.App().ErrorHandler(c, err) != nil {", New: "w.WriteHeader(200)\nx.err = err\nif err == nil {",

@@ -34,6 +34,11 @@ var lambdas = []Mutant{
 		Old: "end.Add(-reserve)", New: "end.Add(-reserve/1000)",
 	},
 	{
+		Name: "Lambda: an event of another kind runs without protection", Rule: "http",
+		Dir: lambda, Func: "newRequest", Package: lambda, Run: "TestProxy_PartsAreNullOrAbsent",
+		Old: `p.method == ""`, New: "false",
+	},
+	{
 		Name: "Lambda: the chosen fields are not compared", Rule: "rule 12", Parent: "payload check skipped (Powertools TypeScript #2058, Java #2260)",
 		Dir: lambda, Func: "fieldsAt", Package: lambda, Run: "TestWrap_OtherPayload",
 		Old: "fields[p] = value", New: "_ = value\nfields[p] = json.RawMessage(`0`)",

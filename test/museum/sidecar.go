@@ -79,12 +79,27 @@ var sidecars = []Mutant{
 	{
 		Name: "the redirect to a log-in page below the upstream's path is kept", Rule: "http",
 		Dir: upstream, Func: "(*Upstream).onAnswer", Package: sidecar, Run: "TestLoginRedirect_UpstreamHasPath",
-		Old: `mark == "" && v.Effect == semelhttp.NothingDone`, New: "false",
+		Old: "v.Effect == semelhttp.NothingDone", New: "false",
 	},
 	{
 		Name: "the proxy hides that the service does not know the outcome", Rule: "doubt",
 		Dir: upstream, Func: "(*Upstream).onAnswer", Package: sidecar, Run: "TestOutcomeUnknown_OfService",
 		Old: "res.Header.Set(outcomeHeader, outcomeUnknown)", New: "",
+	},
+	{
+		Name: "a stop does not end the wait for the rest of a body", Rule: "http",
+		Dir: sidecar, Func: "(*timedBody).Read", Package: sidecar, Run: "TestServe_StopDuringBody",
+		Old: "_ = b.conn.SetReadDeadline(time.Now())", New: "",
+	},
+	{
+		Name: "a list of statuses makes the refusal of another Semel a result", Rule: "doubt",
+		Dir: upstream, Func: "(*Answers).mark", Package: sidecar, Run: "TestNested",
+		Old: "case IsRefusal(res.Header):", New: "case false:",
+	},
+	{
+		Name: "the mismatch that another Semel reports is kept", Rule: "http",
+		Dir: upstream, Func: "(*Upstream).onAnswer", Package: sidecar, Run: "TestNested_InnerRefuses",
+		Old: `refusal != "" && v.Effect == semelhttp.Kept`, New: "false",
 	},
 	{
 		Name: "half an answer is sent, and the log says that the handler panicked", Rule: "doubt",

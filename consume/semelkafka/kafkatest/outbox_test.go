@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"os/signal"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -18,7 +16,6 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/semelkafka"
-	"github.com/semel-go/semel/internal/proctest"
 	"github.com/semel-go/semel/outbox"
 	"github.com/semel-go/semel/store/pgstore"
 	"github.com/semel-go/semel/store/pgstore/pgoutbox"
@@ -98,86 +95,6 @@ func (a *accounts) write(ctx context.Context, account string) error {
 		return nil
 	}
 	return err
-}
-
-// Publishers are killed, and frozen past their leases, while transactions write messages
-// of several accounts into PostgreSQL. Every message arrives in Kafka, the first copies
-// of each account in the order of the commits, and a consumer handles each once.
-func TestOutbox_PublishersKilledAndFrozen_NothingLostOrReordered(t *testing.T) {
-	kills, span := 6, 5*time.Second
-	switch {
-	case os.Getenv("SEMEL_EVIDENCE") != "":
-		kills, span = 150, 4*time.Minute
-	case testing.Short():
-		kills, span = 3, 2*time.Second
-	}
-	b := openBank(t)
-	_, seed := fake(t)
-	topic := open(t, seed)
-	box, err := pgoutbox.New(b.st, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = box.Close() })
-	a := &accounts{pool: b.pool, box: box, topic: topic.name, table: pgx.Identifier{b.schema, "account"}.Sanitize()}
-	if _, err := b.pool.Exec(t.Context(), "CREATE TABLE "+a.table+" AS SELECT 'account' || i AS name, 0 AS n FROM generate_series(0, 7) AS i"); err != nil {
-		t.Fatal(err)
-	}
-	writing, stopWriting := context.WithCancel(t.Context())
-	var writers sync.WaitGroup
-	for range 4 {
-		writers.Go(func() {
-			for writing.Err() == nil {
-				if err := a.write(t.Context(), fmt.Sprint("account", rand.IntN(8))); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	k := &task{Publisher: true, Seed: seed, Bank: b.url, Schema: b.schema}
-	publishers := []*proctest.Process{k.spawn(t), k.spawn(t)}
-	frozen := 0
-	for n := range kills {
-		<-time.After(span / time.Duration(kills))
-		i := n % len(publishers)
-		if n%3 == 2 { // frozen past its lease, then woken
-			p := publishers[i]
-			if err := p.Signal(syscall.SIGSTOP); err != nil {
-				t.Fatal(err)
-			}
-			<-time.After(1500 * time.Millisecond)
-			if err := p.Signal(syscall.SIGCONT); err != nil {
-				t.Fatal(err)
-			}
-			frozen++
-			continue
-		}
-		publishers[i].Kill()
-		publishers[i] = k.spawn(t)
-	}
-	stopWriting()
-	writers.Wait()
-	until(t, "the outbox empty", func() bool {
-		s, err := box.Stats(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s == (outbox.Stats{})
-	})
-	for _, p := range publishers {
-		p.End(syscall.SIGTERM, 20*time.Second)
-	}
-	copies, firsts := topic.ordered(t)
-	if firsts != int(a.total.Load()) {
-		t.Errorf("%d messages arrived, want %d", firsts, a.total.Load())
-	}
-	topic.handleOnce(t, copies, firsts)
-	report(t, figure{
-		Claim: "a message of an outbox whose publishers are killed and frozen is in Kafka, its first copy in the order of the commits of its key, and a consumer handles it once",
-		Where: "kfake, PostgreSQL", Trials: int(a.total.Load()), Failures: int(a.total.Load()) - firsts,
-		Detail: fmt.Sprintf("%d records; %d publishers killed -9, %d frozen past their leases", copies, kills-frozen, frozen),
-	})
 }
 
 // ordered counts the records of the topic, and the first copies among them. It checks

@@ -42,6 +42,10 @@ var (
 		Detail: "The request was sent to the service, but no answer came in time. If you repeat it, use the same key, never a new one."}
 )
 
+// RefusalHeader has the code of a refusal, so that another Semel outside knows that the
+// answer is no result of the service. Package semelhttp sets it, too.
+const RefusalHeader = "Semel-Refusal"
+
 // docs is where the codes are explained.
 const docs = "https://github.com/semel-go/semel/blob/main/docs/reference/errors.md#"
 
@@ -61,6 +65,9 @@ func Write(w http.ResponseWriter, p semelhttp.Problem) {
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Content-Language", "en")
 	h.Set("Cache-Control", "no-store")
+	if p.Code != semelhttp.CodeFailed && p.Code != semelhttp.CodeAttemptsExhausted { // these are results
+		h.Set(RefusalHeader, p.Code)
+	}
 	if p.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.FormatInt(int64((p.RetryAfter+time.Second-1)/time.Second), 10))
 	}

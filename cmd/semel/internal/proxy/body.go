@@ -26,6 +26,8 @@ const (
 // it claims the key or sends anything to the upstream.
 type timedBody struct {
 	io.ReadCloser
+	ctx   context.Context //nolint:containedctx // it ends all reads: a stop must not wait for a silent client
+	stop  func() bool     // ends the watch of ctx; nil: nothing was read
 	conn  *http.ResponseController
 	visit *limit.Visit
 	limit time.Duration // 0: none
@@ -37,15 +39,24 @@ type timedBody struct {
 	server, copy *http.Request
 }
 
-// limitPauses returns r with a timedBody and the context.
-func limitPauses(ctx context.Context, w http.ResponseWriter, r *http.Request, pause time.Duration, v *limit.Visit) *http.Request {
-	own := r.WithContext(ctx)
+// limitPauses returns r with a timedBody and the context. The caller has to call end when the
+// handler has returned.
+func limitPauses(ctx context.Context, w http.ResponseWriter, r *http.Request, pause time.Duration, v *limit.Visit) (own *http.Request, end func()) {
+	own = r.WithContext(ctx)
 	if r.Body == nil || r.Body == http.NoBody {
-		return own
+		return own, func() {}
 	}
 	setBodyDeadline(w, r, pause)
-	own.Body = &timedBody{ReadCloser: r.Body, conn: http.NewResponseController(w), visit: v, limit: pause, begun: time.Now(), server: r, copy: own}
-	return own
+	b := &timedBody{ReadCloser: r.Body, ctx: ctx, conn: http.NewResponseController(w), visit: v, limit: pause, begun: time.Now(), server: r, copy: own}
+	own.Body = b
+	return own, b.end
+}
+
+// end ends the watch of the context.
+func (b *timedBody) end() {
+	if b.stop != nil {
+		b.stop()
+	}
 }
 
 // setBodyDeadline limits how long the server waits for the next part of a body.
@@ -65,8 +76,17 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	if b.limit > 0 {
 		_ = b.conn.SetReadDeadline(b.deadline(time.Now())) // a connection without deadlines has no limit
 	}
+	if b.stop == nil { // a read that waits ignores the context
+		b.stop = context.AfterFunc(b.ctx, func() { _ = b.conn.SetReadDeadline(time.Now()) })
+	}
+	if b.ctx.Err() != nil {
+		return 0, errBodyTimeout
+	}
 	n, err := b.ReadCloser.Read(p)
 	b.got += int64(n)
+	if err != nil {
+		b.end() // the server reads on
+	}
 	if full := b.visit.Spool(n); full != nil {
 		return n, full
 	}

@@ -14,3 +14,6 @@ func (p *Proxy) Parking() ([]string, error) {
 	}
 	return names, err
 }
+
+// InFlight is the number of requests in flight.
+func (p *Proxy) InFlight() int64 { return p.inFlight.Load() }

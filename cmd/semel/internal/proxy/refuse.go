@@ -46,7 +46,9 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, why semelhttp.Pro
 	if why.Status >= http.StatusInternalServerError && !full {
 		level = slog.LevelWarn
 	}
-	p.events.Log(r.Context(), level, "refused", append(p.requestFields(r), "code", why.Code, "status", why.Status, "error", why.Err)...)
+	if p.events.Enabled(r.Context(), level) { // a flood of refusals makes no fields that nobody reads
+		p.events.Log(r.Context(), level, "refused", append(p.requestFields(r), "code", why.Code, "status", why.Status, "error", why.Err)...)
+	}
 	if hungUp && observationFrom(r.Context()) == nil {
 		panic(http.ErrAbortHandler) // closes the connection: nobody would read the answer
 	}

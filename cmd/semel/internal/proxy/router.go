@@ -84,7 +84,9 @@ func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer v.End()
 	if reads {
 		v.Request = r
-		r = limitPauses(limit.WithVisit(r.Context(), v), w, r, d.bodyTimeout, v)
+		own, end := limitPauses(limit.WithVisit(r.Context(), v), w, r, d.bodyTimeout, v)
+		defer end()
+		r = own
 	}
 	to.ServeHTTP(w, r)
 }

@@ -109,16 +109,16 @@ func (p *Proxy) drain(s *http.Server, giveUp func()) error {
 	giveUp()
 	ctx, cancel = context.WithDeadline(context.Background(), end.Add(lateSettleTime))
 	defer cancel()
-	late := s.Shutdown(ctx) != nil
-	if late { // it has closed the listeners
+	if s.Shutdown(ctx) != nil { // it has closed the listeners
 		_ = s.Close()
 	}
-	if left == 0 && p.inFlight.Load() == 0 {
+	late := p.inFlight.Load()
+	if left == 0 && late == 0 {
 		return nil // only connections without a request were open
 	}
 	err := fmt.Errorf("drain: %s still in flight after %v given up; released or in doubt, as the policy says", input.Count(left, "request"), p.Config.Drain)
-	if late {
-		err = fmt.Errorf("%w; %d of them did not settle in time, and are in doubt once their leases lapse", err, p.inFlight.Load())
+	if late > 0 {
+		err = fmt.Errorf("%w; %d did not settle in time, and are in doubt once their leases lapse", err, late)
 	}
 	return err
 }

@@ -173,3 +173,35 @@ func TestServe_StopWithSilentConnection_NoError(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The body of a request is read before its key is claimed. So a client that is silent in the
+// middle of it leaves nothing in doubt.
+func TestServe_StopDuringBody_RequestIsRefused(t *testing.T) {
+	for name, key := range map[string]string{"with a key": "Idempotency-Key: k\r\n", "key in the body": ""} {
+		t.Run(name, func(t *testing.T) {
+			s := play(t, created(), "scope: single\non-doubt: park\ndrain: 400ms\nsweep-every: 0s\nkey-from: [id]\n")
+			clients := listen(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error)
+			go func() { done <- s.proxy.Serve(ctx, clients, nil) }()
+			c, err := net.Dial("tcp", clients.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			_, _ = io.WriteString(c, "POST /pay HTTP/1.1\r\nHost: a\r\n"+key+"Content-Length: 100\r\n\r\n{\"id\":")
+			eventually(t, "the request is in flight", func() bool { return s.proxy.InFlight() == 1 })
+			cancel()
+			answer, err := io.ReadAll(c)
+			if err != nil || !strings.Contains(string(answer), "408 Request Timeout") || !strings.Contains(string(answer), "body_timeout") {
+				t.Errorf("got %q, %v", answer, err)
+			}
+			if err := <-done; err == nil || !strings.HasSuffix(err.Error(), "1 request still in flight after 400ms given up; released or in doubt, as the policy says") {
+				t.Errorf("the stop ends with %v", err)
+			}
+			if n := s.backend.count(); n != 0 {
+				t.Errorf("the service got %d requests", n)
+			}
+		})
+	}
+}

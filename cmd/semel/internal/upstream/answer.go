@@ -35,7 +35,10 @@ func (u *Upstream) onAnswer(res *http.Response) error {
 	// of the client if the upstream's URL has a path.
 	v := semelhttp.Judge(semelhttp.Answer{Status: res.StatusCode, Header: res.Header, Path: res.Request.URL.Path})
 	explain(res, mark, v)
-	if mark == "" && v.Effect == semelhttp.NothingDone {
+	// A refusal that would be a result, such as 422, is one of the request that another Semel
+	// knows, and not of this one.
+	refusal := res.Header.Get(problem.RefusalHeader)
+	if mark == "" && (v.Effect == semelhttp.NothingDone || refusal != "" && v.Effect == semelhttp.Kept) {
 		mark = ResultNoEffect
 	}
 	switch mark {
@@ -48,10 +51,13 @@ func (u *Upstream) onAnswer(res *http.Response) error {
 		o.Mark = mark
 	}
 	u.renameLocation(res)
-	unknown := mark == "" && res.StatusCode >= http.StatusOK && res.Header.Get(outcomeHeader) == outcomeUnknown
+	unknown := mark == "" && res.StatusCode >= http.StatusOK && isUnknown(res.Header)
 	removeOwnHeaders(res.Header)
 	if unknown {
 		res.Header.Set(outcomeHeader, outcomeUnknown) // for semelhttp.Judge, and for the client
+	}
+	if refusal != "" && mark != ResultFinal {
+		res.Header.Set(problem.RefusalHeader, refusal) // for a further Semel outside
 	}
 	return nil
 }
@@ -62,6 +68,13 @@ const (
 	outcomeHeader  = OwnPrefix + "Outcome"
 	outcomeUnknown = "unknown"
 )
+
+// IsRefusal reports whether another Semel, inside the service, says by its headers that it
+// has refused the request, or that it does not know the outcome. A list of statuses does not
+// make such an answer a result.
+func IsRefusal(h http.Header) bool { return isUnknown(h) || h.Get(problem.RefusalHeader) != "" }
+
+func isUnknown(h http.Header) bool { return h.Get(outcomeHeader) == outcomeUnknown }
 
 // explain says in the record, and in events, that the service has answered, where package
 // semelhttp would speak of a handler. It is not used for an answer that is kept.

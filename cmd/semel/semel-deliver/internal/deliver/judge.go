@@ -67,14 +67,15 @@ func (s *Statuses) judge(a semelhttp.Answer) verdict {
 func (s *Statuses) effect(a *semelhttp.Answer, hasAfter bool) (effect, string) {
 	v := semelhttp.Judge(*a)
 	whole := a.Status != 0 && !a.Broken
+	refusal := upstream.IsRefusal(a.Header)
 	switch result := a.Header.Get(upstream.ResultHeader); {
 	case whole && result == upstream.ResultFinal:
 		return resultOf(a.Status), "the service says that it is final"
 	case whole && result == upstream.ResultNoEffect:
 		return later, "the service says that nothing was done"
-	case whole && slices.Contains(s.Done, a.Status):
+	case whole && !refusal && slices.Contains(s.Done, a.Status):
 		return done, "it is one of --done-statuses"
-	case whole && slices.Contains(s.Final, a.Status):
+	case whole && !refusal && slices.Contains(s.Final, a.Status):
 		return failed, "it is one of --final-statuses"
 	case whole && slices.Contains(s.NoEffect, a.Status) && hasAfter:
 		return later, "it is one of --no-effect-statuses"

@@ -99,6 +99,26 @@ func TestJudge_StatusFlags_GoBeforeTheTable(t *testing.T) {
 	}
 }
 
+// The flags are about answers of the service. A semel proxy in front of it refuses by the
+// same statuses.
+func TestJudge_RefusalOfSemel_IsNotDoneAndNotFinal(t *testing.T) {
+	s := Statuses{Done: []int{409}, Final: []int{503}}
+	busy := http.Header{"Retry-After": {"1"}, "Semel-Refusal": {"in_progress"}}
+	for _, c := range []struct {
+		answer semelhttp.Answer
+		want   effect
+	}{
+		{semelhttp.Answer{Status: 409, Header: busy}, later},
+		{semelhttp.Answer{Status: 409, Header: http.Header{"Semel-Outcome": {"unknown"}, "Semel-Refusal": {"outcome_unknown"}}}, doubt},
+		{semelhttp.Answer{Status: 503, Header: http.Header{"Retry-After": {"1"}, "Semel-Refusal": {"store_unavailable"}}}, later},
+		{semelhttp.Answer{Status: 409}, done},
+	} {
+		if v := s.judge(c.answer); v.effect != c.want {
+			t.Errorf("%+v: %+v, want %d", c.answer, v, c.want)
+		}
+	}
+}
+
 func TestRetryAfter_SecondsOrDate_WithinLimit(t *testing.T) {
 	for value, want := range map[string]time.Duration{"0": 0, "120": 2 * time.Minute, "999999999999999999999": longestAfter, "2000000000": longestAfter} {
 		if d, ok := retryAfter(value); !ok || d != want {
