@@ -156,7 +156,7 @@ func TestTool_Options_ErrorNamesEachFault(t *testing.T) {
 // A repeat does not mend a record, so the agent is not told to call again.
 func TestRefusalOf_RecordUnreadable_SaysNotToRepeat(t *testing.T) {
 	err := refusalOf(t.Context(), "pay", &semel.Error{Reason: store.ErrCorrupt, Cause: errors.New("secret")})
-	r, ok := err.(*refusal) //nolint:errorlint // it is not wrapped
+	r, ok := err.(*refusal)
 	if !ok || r.code != "RECORD_UNREADABLE" || !strings.Contains(r.text, noNewKey) || strings.Contains(r.text, asBefore) || strings.Contains(r.text, "secret") {
 		t.Errorf("%v", err)
 	}
