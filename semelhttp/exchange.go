@@ -59,7 +59,11 @@ func (e *exchange) handle(ctx context.Context, x *semel.Execution) (store.Outcom
 		e.response.discard()
 		e.removeForm()
 	}
-	if e.client != nil && e.response == nil && !e.client.detach() || ctx.Err() != nil {
+	connected := true
+	if firstRun := e.response == nil; firstRun && e.client != nil {
+		connected = e.client.detach()
+	}
+	if !connected || ctx.Err() != nil {
 		// The client left just before. It gets the same error as if it had left earlier.
 		e.response = nil
 		return store.Outcome{}, semel.NoEffect(&semel.Error{Reason: semel.ErrUnavailable, Operation: x.Operation(), Cause: context.Cause(e.r.Context())})

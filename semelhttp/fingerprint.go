@@ -18,7 +18,7 @@ import (
 // fingerprintAlg names the way in which the default payload is hashed. If the
 // hashed parts change, the name has to change too; otherwise stored records
 // mismatch.
-const fingerprintAlg = "semelhttp/2"
+const fingerprintAlg = "semelhttp/3"
 
 // hostHeader in a list of fingerprint headers stands for the host of the request,
 // which net/http keeps apart from the headers.
@@ -31,7 +31,7 @@ var defaultFingerprintHeaders = []string{
 }
 
 // fingerprint hashes the default payload: method, path, query, media type, the
-// headers of Options.FingerprintHeaders, and the body, each with its length before it.
+// headers of Options.FingerprintHeaders, each with its length before it, and the body.
 // The body is hashed while it is spooled; a multipart body is read again, by its
 // parts.
 func (c *config) fingerprint(r *http.Request, s *spool) ([]byte, *Problem) {
@@ -80,6 +80,7 @@ func (c *config) hashHead(r *http.Request, parts ...string) hash.Hash {
 			}
 		}
 	}
+	b = appendPart(b, "") // no header has this name, so it ends the list, and the body begins
 	h := sha256.New()
 	h.Write(b)
 	return h
@@ -161,7 +162,7 @@ func hashParts(body io.Reader, boundary string) ([]byte, error) {
 	parts := multipart.NewReader(body, boundary)
 	for range maxParts {
 		part, err := parts.NextRawPart()
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF { // a wrapped one means that the end is missing
 			return all.Sum(nil), nil
 		}
 		if err != nil {

@@ -156,6 +156,25 @@ func TestPayload_HeadersThatChangeMeaning_AreCompared(t *testing.T) {
 	}
 }
 
+// If the hash did not tell the headers from the body, a client could move one into the other.
+func TestPayload_HeaderMovedIntoBody_Differs(t *testing.T) {
+	const kind = "multipart/mixed; boundary=b" // such a body without a boundary line is compared by its bytes
+	for _, media := range []string{"text/plain", kind} {
+		post := func(body []byte, match string) string {
+			r := httptest.NewRequest(http.MethodPost, "/pay", bytes.NewReader(body))
+			r.Header.Set("Content-Type", media)
+			if match != "" {
+				r.Header.Set("If-Match", match)
+			}
+			return sum(t, nil, r)
+		}
+		moved := append(appendPart(appendPart(nil, "If-Match"), "v1"), "order"...)
+		if post([]byte("order"), "v1") == post(moved, "") {
+			t.Errorf("%s: a header and its bytes at the start of the body count as the same", media)
+		}
+	}
+}
+
 // form is a multipart request; parts are headers and bodies in turn.
 func form(boundary, end string, parts ...string) *http.Request {
 	var b strings.Builder
@@ -196,6 +215,9 @@ func TestPayload_Multipart_ComparesParts(t *testing.T) {
 	}
 	if broken := sum(t, nil, form("one", "", field, "1")); broken == sum(t, nil, form("two", "", field, "1")) || broken != sum(t, nil, form("one", "", field, "1")) {
 		t.Error("a body that is no valid form is not compared by its bytes")
+	}
+	if hello := sum(t, nil, form("one", "hello")); hello == sum(t, nil, form("one", "other")) || hello == sum(t, nil, form("one", "")) {
+		t.Error("bodies without any boundary line count as the same")
 	}
 }
 

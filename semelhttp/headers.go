@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/semel-go/semel"
@@ -183,6 +184,7 @@ func tellsOfKey(err error) bool {
 // and the kept headers that do not describe a body, such as Location.
 func (c *config) replay(w http.ResponseWriter, o *store.Outcome) {
 	h := w.Header()
+	encodes := len(h["Content-Encoding"]) > 0 // an outer handler, so the length will be another one
 	c.setReplayHeaders(h, o)
 	status := o.Code
 	if status < 200 || status > 999 { // the outcome does not come from an HTTP handler, but from a reconciler
@@ -191,12 +193,19 @@ func (c *config) replay(w http.ResponseWriter, o *store.Outcome) {
 			h["Content-Type"] = []string{"application/json"}
 		}
 	}
-	if o.Gone {
+	hasBody := !o.Gone && len(o.Body) > 0 && bodyAllowed(status)
+	switch {
+	case o.Gone:
 		h[outcomeHeader] = []string{outcomeNotKept}
-		h["Content-Type"] = nil // without a body, the server must not guess one
+		h["Content-Type"] = nil
+	case len(h["Content-Type"]) == 0:
+		h["Content-Type"] = nil // unknown; the server must not guess that the answer of a reconciler is a page
+	}
+	if hasBody && !encodes {
+		h["Content-Length"] = []string{strconv.Itoa(len(o.Body))}
 	}
 	w.WriteHeader(status)
-	if !o.Gone && len(o.Body) > 0 && bodyAllowed(status) {
+	if hasBody {
 		_, _ = w.Write(o.Body) // a client that has left will ask again
 	}
 }

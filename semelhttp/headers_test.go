@@ -39,6 +39,9 @@ func FuzzReplayHeaders(f *testing.F) {
 			w := httptest.NewRecorder()
 			c.replay(w, &store.Outcome{Code: 201, Header: header, Gone: gone, Body: []byte("b")})
 			for sent := range w.Header() {
+				if sent == "Content-Length" && !gone && w.Header().Get(sent) == "1" {
+					continue // replay's own: the length of the body
+				}
 				if neverReplayed(sent) && sent != "Cache-Control" || sent == "Set-Cookie" {
 					t.Fatalf("%s: %q was replayed (listed %q, set %q)", name, sent, listed, set)
 				}

@@ -276,5 +276,8 @@ func (c *config) bodyProblem(err error) *Problem {
 	if _, ok := errors.AsType[spoolError](err); ok {
 		return problem(CodeSpoolUnavailable, err)
 	}
+	if errors.Is(err, errors.ErrUnsupported) { // an adapter cannot read the body in this configuration of its server
+		return problem(CodeMisconfigured, err)
+	}
 	return problem(CodeBodyUnreadable, err)
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -193,6 +194,31 @@ func TestReplay_ChangedByOuterHandler_RecordStays(t *testing.T) {
 	}
 }
 
+func TestReplay_LargeBody_HasLengthOfFirstAnswer(t *testing.T) {
+	body := strings.Repeat("x", 5000) // the server knows the length of a shorter one
+	site := newSite(t, setup{}, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		_, _ = io.WriteString(w, body)
+	})
+	for i := range 2 {
+		if a := site.post("k", "hello"); a.ContentLength != int64(len(body)) || a.replayed() != (i > 0) {
+			t.Errorf("answer %d: the length is %d, %v, replayed %v", i, a.ContentLength, a.TransferEncoding, a.replayed())
+		}
+	}
+}
+
+// A guess could make a page of a text that somebody else has chosen.
+func TestReplay_TypeNotKept_NoneIsGuessed(t *testing.T) {
+	site := newSite(t, setup{options: semelhttp.Options{ReplayHeaders: []string{"Location"}}}, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		_, _ = io.WriteString(w, "<html>")
+	})
+	site.post("k", "hello")
+	if a := site.post("k", "hello"); a.body != "<html>" || a.Header.Get("Content-Type") != "" {
+		t.Errorf("the replay is %d %q with headers %v", a.StatusCode, a.body, a.Header)
+	}
+}
+
 // compressing is an outer handler like gin-contrib/gzip: it sets the headers before the
 // inner handler runs.
 func compressing(next http.Handler) http.Handler {
@@ -221,11 +247,12 @@ func (w *zipped) Write(p []byte) (int, error) { return w.z.Write(p) }
 
 // Each client gets the encoding that it takes, in whatever order they come.
 func TestReplay_OuterHandlerCompresses_EachClientCanReadIt(t *testing.T) {
+	paid := strings.Repeat("paid ", 1000) // a length of the plain body would be wrong
 	for _, order := range [][]string{{"gzip", "identity", "gzip"}, {"identity", "gzip", "identity"}} {
 		site := newSite(t, setup{outer: compressing}, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Add("Vary", "Accept-Language")
 			w.WriteHeader(201)
-			_, _ = io.WriteString(w, "paid")
+			_, _ = io.WriteString(w, paid)
 		})
 		for i, encoding := range order {
 			r := site.request("k", "hello")
@@ -246,7 +273,7 @@ func TestReplay_OuterHandlerCompresses_EachClientCanReadIt(t *testing.T) {
 				}
 				body = string(plain)
 			}
-			if compressed := body != a.body; compressed != (encoding == "gzip") || body != "paid" || a.replayed() != (i > 0) {
+			if compressed := body != a.body; compressed != (encoding == "gzip") || body != paid || a.replayed() != (i > 0) {
 				t.Errorf("request %d of %v: headers %v, body %q", i+1, order, a.Header, body)
 			}
 			vary := strings.Join(a.Header.Values("Vary"), ", ")

@@ -62,7 +62,7 @@ func (s *spool) fill(body io.Reader, declared, limit int64, dir string, h io.Wri
 		if s.size = int64(len(s.mem)); s.size > limit {
 			return errTooLarge
 		}
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF { //nolint:errorlint // a reader that wraps it says that the body was cut
 			_, err = h.Write(s.mem)
 			return err
 		}
@@ -89,7 +89,7 @@ func (s *spool) spill(body io.Reader, limit int64, dir string, h io.Writer) erro
 		if err := errors.Join(herr, werr); err != nil {
 			return spoolError{err}
 		}
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF { //nolint:errorlint // as in fill
 			s.mem = nil
 			return nil
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -77,6 +78,19 @@ func TestSpool_OpenFileNotRemovable_CloseRemovesIt(t *testing.T) {
 	}
 	if _, err := f.Stat(); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("the file is still open: %v", err)
+	}
+}
+
+// io.Reader wants io.EOF itself at the end of a whole body.
+func TestSpool_ReaderWrapsEOF_IsError(t *testing.T) {
+	cut := fmt.Errorf("the stream was cut: %w", io.EOF)
+	for _, size := range []int{0, 100, 2 * spoolMemory} {
+		var s spool
+		body := io.MultiReader(bytes.NewReader(make([]byte, size)), iotest.ErrReader(cut))
+		if err := s.fill(body, -1, 1<<20, t.TempDir(), io.Discard); !errors.Is(err, cut) {
+			t.Errorf("%d bytes and %q: the error is %v", size, cut, err)
+		}
+		s.close()
 	}
 }
 

@@ -135,16 +135,22 @@ func (a *response) result() (store.Outcome, error) {
 	return store.Outcome{}, why
 }
 
-// keepableHeader is the header without an encoding that an outer handler had announced
-// before the run: that handler encodes each answer, and the kept body is not encoded.
+// keepableHeader is the header of the kept answer. It differs from the handler's header:
+//
+//   - An encoding that an outer handler had announced before the run is left out. That
+//     handler encodes each answer, and the kept body is not encoded.
+//   - A type that net/http guesses is named, because nothing is guessed for a replay.
 func (a *response) keepableHeader() http.Header {
+	h := a.header
 	const name = "Content-Encoding"
-	outer := a.outerHeader[name]
-	if len(outer) == 0 || !slices.Equal(outer, a.header[name]) {
-		return a.header
+	if outer := a.outerHeader[name]; len(outer) > 0 && slices.Equal(outer, h[name]) {
+		h = maps.Clone(h)
+		delete(h, name)
 	}
-	h := maps.Clone(a.header)
-	delete(h, name)
+	if _, ok := h["Content-Type"]; !ok && len(a.body) > 0 && len(h[name]) == 0 {
+		h = maps.Clone(h)
+		h["Content-Type"] = []string{http.DetectContentType(a.body)}
+	}
 	return h
 }
 

@@ -156,6 +156,7 @@ func TestReplay_ReconciledOutcome_IsAnswered(t *testing.T) {
 	}{
 		"a value":   {semel.Happened(map[string]int{"id": 7}), 200, `{"id":7}`, "application/json"},
 		"an answer": {semel.Happened(store.Outcome{Code: 201, Body: []byte("made"), Header: []store.Header{{Name: "Content-Type", Value: "a/b"}, {Name: "set-cookie", Value: "x"}}}), 201, "made", "a/b"},
+		"no type":   {semel.Happened(store.Outcome{Code: 201, Body: []byte("<html>")}), 201, "<html>", ""}, // the server must not guess that it is a page
 		"a failure": {semel.FailedForGood(&semel.Failure{Code: "declined", Message: "secret"}), 500, semelhttp.CodeFailed, "application/problem+json"},
 		"nothing":   {semel.Verdict{}, 409, semelhttp.CodeOutcomeUnknown, "application/problem+json"},
 	} {

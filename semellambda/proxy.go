@@ -24,7 +24,8 @@ import (
 //
 // If the handler returns an error, Proxy returns it, and the gateway answers 502: the
 // call is in doubt, or nothing was done if the error is semel.NoEffect. A
-// *semel.Failure is kept as an answer 500.
+// *semel.Failure is kept as an answer 500. In a store's Atomic another call may commit
+// first; then Proxy returns that call's answer, and this handler's error does not count.
 func Proxy[T Request, R Response](run semel.Runner, tenant func(ctx context.Context, request T) (string, error), o *semelhttp.Options, fn func(ctx context.Context, request T) (R, error)) (func(ctx context.Context, request T) (R, error), error) {
 	if err := checkProxy[T, R](tenant != nil, o, fn != nil); err != nil {
 		return nil, err
@@ -32,6 +33,10 @@ func Proxy[T Request, R Response](run semel.Runner, tenant func(ctx context.Cont
 	type exchange struct {
 		request T
 		err     error // of the handler's last run
+	}
+	replayed := "Idempotent-Replayed"
+	if o != nil && o.ReplayedHeader != "" {
+		replayed = o.ReplayedHeader
 	}
 	type key struct{}
 	find := func(r *http.Request) *exchange { return r.Context().Value(key{}).(*exchange) }
@@ -45,6 +50,7 @@ func Proxy[T Request, R Response](run semel.Runner, tenant func(ctx context.Cont
 		e := find(r)
 		response, err := fn(r.Context(), e.request)
 		if err == nil {
+			w.Header()["Content-Type"] = nil // a gateway has its own default, so semelhttp must not guess
 			err = writeResponse(w, response)
 		}
 		e.err = failed(w, r, err)
@@ -59,7 +65,7 @@ func Proxy[T Request, R Response](run semel.Runner, tenant func(ctx context.Cont
 		}
 		w := &recorder{header: http.Header{}}
 		handler.ServeHTTP(w, r)
-		if e.err != nil {
+		if e.err != nil && w.header.Get(replayed) == "" {
 			return response, e.err
 		}
 		return w.response(request).(R), nil

@@ -13,6 +13,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/semelhttp"
 	"github.com/semel-go/semel/semellambda"
+	"github.com/semel-go/semel/store"
 )
 
 // answer is the answer of each kind of proxy, in one form.
@@ -185,6 +186,41 @@ func TestProxy_AnswerIsNoResult_FollowsTheTable(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// overtaken is an Atomic whose transaction is undone, because another one has committed.
+type overtaken struct{ *semel.Guard }
+
+// Run implements semel.Runner.
+func (o overtaken) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
+	_, _ = o.Guard.Run(ctx, call, fn)
+	return semel.Result{Replayed: true, Outcome: store.Outcome{Code: 201, Body: []byte("paid")}}, nil
+}
+
+// The handler's error was that of the transaction that lost.
+func TestProxy_TransactionOvertaken_ReplaysTheAnswer(t *testing.T) {
+	for _, header := range []string{"", "X-Again"} {
+		for _, k := range kinds {
+			send := k.make(t, overtaken{newGuard(t, nil, nil)}, &semelhttp.Options{ReplayedHeader: header}, func(context.Context, string) (int, string, error) {
+				return 0, "", errBoom
+			})
+			if a := send("key", "x"); a.err != nil || a.status != 201 || a.body != "paid" {
+				t.Errorf("%s, ReplayedHeader %q: %+v; want 201 paid", k.name, header, a)
+			}
+		}
+	}
+}
+
+// A gateway has a default of its own, such as application/json.
+func TestProxy_AnswerWithoutType_NoneIsGuessed(t *testing.T) {
+	for _, k := range kinds {
+		send := k.make(t, newGuard(t, nil, nil), nil, func(context.Context, string) (int, string, error) { return 201, "<html>", nil })
+		for i := range 2 {
+			if a := send("key", "x"); a.status != 201 || a.body != "<html>" || a.header.Get("Content-Type") != "" {
+				t.Errorf("%s, answer %d: %+v", k.name, i, a)
+			}
+		}
 	}
 }
 

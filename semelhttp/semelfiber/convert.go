@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -16,7 +17,7 @@ import (
 )
 
 // newRequest copies the request of c, because Fiber uses its buffers again and Semel
-// keeps the key. The body is not copied; semelhttp does that.
+// keeps the key.
 func newRequest(ctx context.Context, c fiber.Ctx) (*http.Request, error) {
 	from := c.Request()
 	uri := string(from.Header.RequestURI())
@@ -38,25 +39,74 @@ func newRequest(ctx context.Context, c fiber.Ctx) (*http.Request, error) {
 	for _, name := range c.Route().Params {
 		r.SetPathValue(name, strings.Clone(c.Params(name)))
 	}
-	if from.IsBodyStream() {
-		r.Body, r.ContentLength = io.NopCloser(from.BodyStream()), max(-1, int64(from.Header.ContentLength()))
-	} else {
-		body := from.Body()
-		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	}
+	r.Body, r.ContentLength = bodyOf(c)
 	return r, nil
 }
 
-// copyHeader makes h equal to the response header of c. The server sets the length, and
-// does not send its default type for an empty body.
+// Bodies that cannot be compared. semelhttp answers errors.ErrUnsupported with 500
+// (misconfigured), but only if it needs the body: for a request that it protects.
+var (
+	errPreParsed = fmt.Errorf("semelfiber: Fiber has parsed the multipart form, so its bytes are lost and repeats cannot be recognised; "+
+		"set fiber.Config.DisablePreParseMultipartForm: %w", errors.ErrUnsupported)
+	errChunked = fmt.Errorf("semelfiber: the request body has no Content-Length, and a stream of Fiber does not tell its end from a lost connection; "+
+		"unset fiber.Config.StreamRequestBody, or let clients send a Content-Length: %w", errors.ErrUnsupported)
+)
+
+// bodyOf returns the body as the client has sent it, and its length. The body is not
+// copied; semelhttp does that.
+func bodyOf(c fiber.Ctx) (io.ReadCloser, int64) {
+	from := c.Request()
+	declared := int64(from.Header.ContentLength())
+	switch {
+	case isPreParsed(c):
+		return io.NopCloser(brokenReader{errPreParsed}), -1
+	case !from.IsBodyStream():
+		body := from.Body()
+		return io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	case declared < 0:
+		return io.NopCloser(brokenReader{errChunked}), -1
+	}
+	return io.NopCloser(&streamBody{stream: from.BodyStream(), left: declared}), declared
+}
+
+// isPreParsed reports whether Fiber has read the body as a form. It does that before any
+// handler if the form has a length and no encoding.
+func isPreParsed(c fiber.Ctx) bool {
+	from := c.Request()
+	return !c.App().Config().DisablePreParseMultipartForm && !from.IsBodyStream() && from.Header.ContentLength() > 0 &&
+		len(from.Header.MultipartFormBoundary()) > 0 && len(from.Header.Peek(fiber.HeaderContentEncoding)) == 0
+}
+
+// streamBody is a streamed request body of known length. Fiber's own stream ends with
+// io.EOF even if the connection ended early.
+type streamBody struct {
+	stream io.Reader
+	left   int64 // bytes
+}
+
+// Read implements io.Reader.
+func (b *streamBody) Read(p []byte) (int, error) {
+	n, err := b.stream.Read(p)
+	b.left -= int64(n)
+	if b.left > 0 && errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// copyHeader makes h equal to the response header of c. The server sets the length, does
+// not send its default type for an empty body, and, unlike net/http, guesses no type.
 func copyHeader(h http.Header, c fiber.Ctx) {
 	clear(h)
 	for name, value := range c.Response().Header.All() {
 		h.Add(string(name), string(value))
 	}
 	h.Del("Content-Length")
-	if isEmpty(c.Response()) && h.Get("Content-Type") == fiber.MIMETextPlainCharsetUTF8 {
+	switch empty := isEmpty(c.Response()); {
+	case empty && h.Get("Content-Type") == fiber.MIMETextPlainCharsetUTF8:
 		h.Del("Content-Type")
+	case !empty && len(h["Content-Type"]) == 0:
+		h["Content-Type"] = nil
 	}
 }
 
@@ -108,11 +158,25 @@ func (x *exchange) answer(w http.ResponseWriter, r *http.Request) {
 		return // no answer
 	}
 	w.WriteHeader(status)
-	if err := from.BodyWriteTo(w); err != nil && !errors.Is(err, http.ErrBodyNotAllowed) {
+	if err := writeBody(w, from); err != nil && !errors.Is(err, http.ErrBodyNotAllowed) {
 		if x.broken = !semelhttp.Broken(r); !x.broken {
 			http.Error(w, "the answer broke off", http.StatusBadGateway)
 		}
 	}
+}
+
+// writeBody writes the body to w. A stream that is not as long as it declares is broken;
+// without Semel, Fiber closes the connection of its client.
+func writeBody(w io.Writer, from *fasthttp.Response) error {
+	declared := int64(from.Header.ContentLength())
+	if !from.IsBodyStream() || declared < 0 {
+		return from.BodyWriteTo(w)
+	}
+	n, err := io.Copy(w, from.BodyStream())
+	if err == nil && n != declared {
+		err = fmt.Errorf("semelfiber: the stream has %d bytes instead of the declared %d", n, declared)
+	}
+	return err
 }
 
 var errBroken = errors.New("semelfiber: the stream broke off")
@@ -130,11 +194,13 @@ func (x *exchange) send() {
 	to.SetStatusCode(x.status)
 	to.SetBodyRaw(x.sent)
 	if x.broken {
-		to.SetBodyStream(io.MultiReader(bytes.NewReader(x.sent), brokenReader{}), -1)
+		to.SetBodyStream(io.MultiReader(bytes.NewReader(x.sent), brokenReader{errBroken}), -1)
 	}
 }
 
-// brokenReader makes Fiber close the connection, so that the answer does not look whole.
-type brokenReader struct{}
+// brokenReader fails with err. In an answer it makes Fiber close the connection, so that
+// the answer does not look whole.
+type brokenReader struct{ err error }
 
-func (brokenReader) Read([]byte) (int, error) { return 0, errBroken }
+// Read implements io.Reader.
+func (b brokenReader) Read([]byte) (int, error) { return 0, b.err }

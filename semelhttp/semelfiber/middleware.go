@@ -13,13 +13,24 @@
 // panic ends the process, because Fiber's server recovers none. Middleware outside of
 // it sees the answer, but not the error of a protected request.
 //
+// # Configuration of Fiber
+//
+// Set fiber.Config.DisablePreParseMultipartForm if clients send multipart forms. By default
+// Fiber reads a form before any handler and drops its bytes, so that repeats of a form cannot
+// be recognised: a protected request with a form gets 500 (misconfigured), and does not run.
+//
+// With fiber.Config.StreamRequestBody, protected requests need a Content-Length. A request
+// in chunks gets 500 (misconfigured), because Fiber's stream does not tell the end of the
+// body from a lost connection.
+//
 // # Refused
 //
 // A protected request cannot be hijacked or switch protocols: it gets 500
 // (upgrade_unsupported). Fiber cannot tell an empty 200 from no answer: a
 // handler that means it calls semelhttp.Final(semelfiber.Request(c)), or sends 204. A
 // stream is read to its end before its first byte is sent, and held in memory; do not
-// protect endless streams. Fiber does not notice that a client has left. If a store's
+// protect endless streams. A stream that is not as long as it declares counts as broken
+// off: the call is in doubt, and the client gets 502. Fiber does not notice that a client has left. If a store's
 // Atomic repeats a transaction, Fiber cannot run the chain again: the request gets a
 // 503 that is not kept, and its writes are undone.
 package semelfiber

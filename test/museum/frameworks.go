@@ -34,6 +34,26 @@ var frameworks = []Mutant{
 		Old: "semelhttp.NoEffect(r)", New: "semelhttp.Final(r)",
 	},
 	{
+		Name: "Fiber: a form is compared in the order of a map", Rule: "rule 12",
+		Dir: "semelhttp/semelfiber", Func: "bodyOf", Package: "semelhttp/semelfiber", Run: "TestMiddleware_FormPreParsed",
+		Old: "case isPreParsed(c):", New: "case false:",
+	},
+	{
+		Name: "Fiber: half a streamed request runs", Rule: "http",
+		Dir: "semelhttp/semelfiber", Func: "(*streamBody).Read", Package: "semelhttp/semelfiber", Run: "TestMiddleware_RequestCutShort",
+		Old: "b.left > 0 &&", New: "false &&",
+	},
+	{
+		Name: "Fiber: half a request in streamed chunks runs", Rule: "http",
+		Dir: "semelhttp/semelfiber", Func: "bodyOf", Package: "semelhttp/semelfiber", Run: "TestMiddleware_RequestCutShort",
+		Old: "case declared < 0:", New: "case false:",
+	},
+	{
+		Name: "Fiber: half a stream is kept as a whole one", Rule: "doubt",
+		Dir: "semelhttp/semelfiber", Func: "writeBody", Package: "semelhttp/semelfiber", Run: "TestMiddleware_StreamHasOtherLength",
+		Old: "n != declared", New: "n < 0",
+	},
+	{
 		Name: "Echo: an error becomes an answer after the handler", Rule: "http", Parent: "an empty 200 is kept and replayed",
 		Dir: "semelhttp/semelecho", Func: "runHandler", Package: "semelhttp/semelecho", Run: "TestMiddleware_HandlerReturnsError",
 		Old: "x.c.Echo().HTTPErrorHandler(x.c, err)", New: "w.WriteHeader(200)\nx.err = err",

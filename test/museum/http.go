@@ -109,6 +109,26 @@ var doors = []Mutant{
 		Old: `h := c.hashHead(r, media, "parts")`, New: `h := c.hashHead(r, media, boundary)`,
 	},
 	{
+		Name: "bodies without a boundary line are one payload", Rule: "rule 12",
+		Dir: door, Func: "hashParts", Package: door, Run: "TestPayload_Multipart_ComparesParts",
+		Old: "if err == io.EOF {", New: "if errors.Is(err, io.EOF) {",
+	},
+	{
+		Name: "a header moves into the body", Rule: "rule 12",
+		Dir: door, Func: "(*config).hashHead", Package: door, Run: "TestPayload_HeaderMovedIntoBody",
+		Old: `b = appendPart(b, "")`, New: "",
+	},
+	{
+		Name: "a body that was cut is whole", Rule: "http",
+		Dir: door, Func: "(*spool).fill", Package: door, Run: "TestSpool_ReaderWrapsEOF",
+		Old: "if err == io.EOF {", New: "if errors.Is(err, io.EOF) {",
+	},
+	{
+		Name: "the server guesses that a reconciler's answer is a page", Rule: "http",
+		Dir: door, Func: "(*config).replay", Package: door, Run: "TestReplay_ReconciledOutcome|TestReplay_TypeNotKept",
+		Old: `case len(h["Content-Type"]) == 0:`, New: "case false:",
+	},
+	{
 		Name: "the bytes of a form's parts do not count", Rule: "rule 12",
 		Dir: door, Func: "hashParts", Package: door, Run: "TestPayload_Multipart_ComparesParts",
 		Old: "all.Write(content.Sum(nil))", New: "",

@@ -94,6 +94,11 @@ var lambdas = []Mutant{
 		Old: "response.BatchItemFailures = []events.SQSBatchItemFailure{}", New: "response.BatchItemFailures = nil",
 	},
 	{
+		Name: "Lambda: the error of a transaction that was overtaken hides the replay", Rule: "atomic",
+		Dir: lambda, Func: "Proxy", Package: lambda, Run: "TestProxy_TransactionOvertaken",
+		Old: `w.header.Get(replayed) == ""`, New: `replayed != ""`,
+	},
+	{
 		Name: "Lambda: a handler's error is an answer of the function", Rule: "http",
 		Dir: lambda, Func: "failed", Package: lambda, Run: "TestProxy_AnswerIsNoResult",
 		Old: "w.WriteHeader(http.StatusBadGateway)\nreturn err", New: "w.WriteHeader(http.StatusOK)\nreturn err",
