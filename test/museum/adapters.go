@@ -86,6 +86,16 @@ var adapters = []Mutant{
 		Old: `text := "-NAK"`, New: `text := "+TERM"`,
 	},
 	{
+		Name: "NATS: a late extension replaces the delay of a message that was given back", Rule: "ack",
+		Dir: stream, Func: "(*delivery).Extend", Package: stream, Run: "TestExtend_AfterNak_SendsNothingUnlessNakFailed",
+		Old: "if d.back {", New: "if false {",
+	},
+	{
+		Name: "NATS: a letter with a header that the client refuses is never stored", Rule: "ack",
+		Dir: stream, Func: "letter", Package: stream, Run: "TestLetter_HeadersThatClientRefuses_ComeBack",
+		Old: "case !sendable(h):", New: "case false:",
+	},
+	{
 		Name: "NATS: a message counts as given back before the server has it, and the next member's pull overtakes it", Rule: "ack",
 		Dir: stream, Func: "(*delivery).Nak", Package: stream + "/natstest", Run: "TestNak_SlowConnection_ReturnsAfterServerHasMessage",
 		Old: "d.s.request(ctx, d.m.Reply(), text)", New: "d.s.js.Conn().Publish(d.m.Reply(), []byte(text))",
