@@ -4,10 +4,8 @@ package museum
 var kafkas = []Mutant{
 	{
 		Name: "Kafka: a message that its producer compresses is never dead-lettered", Rule: "ack",
-		Dir: kafka, Func: "(*delivery).Forward", Package: "consume/semelkafka/kafkatest", Run: "TestForward_CompressedBeyondTheLimit_IsStored/kfake",
-		Old: `
-		err = d.s.sendAlone(ctx, letter(topic, d.r, headers))`, New: `
-		_ = d.s.sendAlone`,
+		Dir: kafka, Func: "(*Source).sendAlone", Package: "consume/semelkafka/kafkatest", Run: "TestForward_CompressedBeyondTheLimit_IsStored/kfake",
+		Old: "kgo.ProducerBatchMaxBytes(most),", New: "",
 	},
 	{
 		Name: "Kafka: the highest offset that is done is committed", Rule: "ack", Parent: "M22: highest offset committed",
