@@ -62,7 +62,7 @@ func Keyed(group string, first KeySource, more ...KeySource) CallFunc {
 		if err != nil {
 			return semel.Call{Operation: group, Tenant: semel.Shared, Key: "", Payload: semel.NoPayload()}, err // its scope is the group of the dead letter
 		}
-		return semel.Call{Operation: group, Tenant: semel.Shared, Key: key, Payload: semel.Bytes([]byte(address(m)), m.Body)}, nil
+		return semel.Call{Operation: group, Tenant: semel.Shared, Key: key, Payload: semel.Bytes([]byte(driver.Address(m)), m.Body)}, nil
 	}
 }
 
@@ -216,18 +216,9 @@ func Hash(paths ...string) KeySource {
 // key, and so cannot take the key of another message.
 const reserved = "semel-"
 
-// address is where a message was first published to. A copy that comes back from
-// the dead letters has it in a header.
-func address(m *Message) string {
-	if a, ok := m.Header(driver.LetterAddress); ok {
-		return a
-	}
-	return m.Origin.Published()
-}
-
 // eventPrefix begins the keys of a kind of source that looks at the body only.
 func eventPrefix(kind string, m *Message) string {
-	if a := address(m); a != "" {
+	if a := driver.Address(m); a != "" {
 		sum := sha256.Sum256([]byte(a))
 		return reserved + kind + "@" + hex.EncodeToString(sum[:16]) + ":"
 	}

@@ -2,6 +2,7 @@ package consume_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/semel-go/semel"
@@ -62,5 +63,43 @@ func TestHandle_RedrivenMessage_RunsAgainOnce(t *testing.T) {
 	}
 	if d := c.Handle(t.Context(), again); d.Reason != driver.ReasonDuplicate {
 		t.Errorf("redelivered when it is done: %q", d.Reason)
+	}
+}
+
+// A broker may take any bytes as an address: RabbitMQ does in a routing key. The letter
+// has the address in a form that each broker keeps, and the redriven message has the same
+// fingerprint, so that it runs.
+func TestHandle_RedrivenLetterOfOddAddress_RunsAgain(t *testing.T) {
+	for _, address := range []string{
+		"shop/orders", "shop/orders\tnew", "shop/caf\xe9", "shop/caf\u00e9", "shop/ ", `shop/a"b\n`, `"shop/orders"`, strings.Repeat("long.", 400),
+	} {
+		fails := true
+		g := newGuard(t, memstore.New(nil), nil)
+		c := newConsumer(t, g, func(context.Context, *semel.Execution, *consume.Message) error {
+			if fails {
+				return semel.Final(errPlain)
+			}
+			return nil
+		}, consume.Options{Reopen: g})
+		m := keyed("k")
+		m.Origin = consume.Origin{Topic: "orders", Address: address}
+		d := c.Handle(t.Context(), m)
+		for range 2 { // the letter of a letter has the same address
+			again := keyed("k")
+			again.Origin = consume.Origin{Topic: "orders", Address: "/orders"}
+			again.Headers = append(driver.Letter(m, d, "test"), store.Header{Name: consume.RedriveHeader, Value: "ann: fixed"})
+			if text, _ := again.Header(driver.LetterAddress); strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {
+				t.Errorf("%q: the header is %q", address, text)
+			}
+			m, d = again, c.Handle(t.Context(), again)
+			if d.Reason != driver.ReasonFailed {
+				t.Errorf("%q: redriven while the handler fails: %q, %v", address, d.Reason, d.Err)
+			}
+		}
+		fails = false
+		m.Headers = append(driver.Letter(m, d, "test"), store.Header{Name: consume.RedriveHeader, Value: "ann: fixed"})
+		if d := c.Handle(t.Context(), m); d.Reason != driver.ReasonDone {
+			t.Errorf("%q: redriven: %q, %v", address, d.Reason, d.Err)
+		}
 	}
 }

@@ -26,7 +26,7 @@ const (
 	LetterFence      = letterPrefix + "fence"      // the fencing token of the run, by which Reopen finds the failure; absent if it is not known
 	LetterKey        = letterPrefix + "key"        // the idempotency key, if one was found
 	LetterTopic      = letterPrefix + "topic"
-	LetterAddress    = letterPrefix + "address" // see Origin.Published; of the first publication
+	LetterAddress    = letterPrefix + "address" // see Address; in quotes if it has characters that a header cannot keep
 	LetterPartition  = letterPrefix + "partition"
 	LetterOffset     = letterPrefix + "offset"
 	LetterOriginID   = letterPrefix + "origin-id" // if the broker has one
@@ -41,26 +41,23 @@ const (
 // it was moved. Headers of an earlier copy are replaced. A Consumer passes the
 // result to Forward.
 func Letter(m *Message, d Disposition, group string) []store.Header {
-	address, redriven := m.Header(LetterAddress)
-	if !redriven {
-		address = m.Origin.Published()
-	}
 	hs := slices.Clone(m.Headers)
 	hs = slices.DeleteFunc(hs, func(h store.Header) bool {
 		return strings.HasPrefix(strings.ToLower(h.Name), letterPrefix) || strings.EqualFold(h.Name, RedriveHeader)
 	})
 	id := letterID(m, hs, d, group)
-	add := func(name, value string) {
+	set := func(name, value string) {
 		if value != "" {
-			hs = append(hs, store.Header{Name: name, Value: oneLine(value)})
+			hs = append(hs, store.Header{Name: name, Value: value})
 		}
 	}
+	add := func(name, value string) { set(name, oneLine(value)) }
 	add(LetterReason, string(d.Reason))
 	if f, ok := asFailure(d.Err); ok {
 		add(LetterCode, f.Code)
 	}
 	if d.Err != nil {
-		add(LetterError, d.Err.Error())
+		set(LetterError, strings.TrimSpace(oneLine(d.Err.Error()))) // NATS drops spaces at the ends
 	}
 	add(LetterAttempts, strconv.Itoa(d.Attempt))
 	if m.Deliveries > 0 {
@@ -72,7 +69,7 @@ func Letter(m *Message, d Disposition, group string) []store.Header {
 	}
 	add(LetterKey, m.Key)
 	add(LetterTopic, m.Origin.Topic)
-	add(LetterAddress, address)
+	set(LetterAddress, quoteAddress(Address(m)))
 	add(LetterPartition, strconv.FormatInt(int64(m.Origin.Partition), 10))
 	add(LetterOffset, strconv.FormatInt(m.Origin.Offset, 10))
 	add(LetterOriginID, m.Origin.ID)
@@ -81,6 +78,31 @@ func Letter(m *Message, d Disposition, group string) []store.Header {
 	}
 	add(LetterID, id)
 	return hs
+}
+
+// Address is where a message was first published to: see Origin.Published. A copy that
+// comes back from the dead letters has it in the header LetterAddress. It is for a
+// CallFunc that compares messages by their address, too.
+func Address(m *Message) string {
+	text, redriven := m.Header(LetterAddress)
+	if !redriven {
+		return m.Origin.Published()
+	}
+	if strings.HasPrefix(text, `"`) {
+		if address, err := strconv.Unquote(text); err == nil {
+			return address
+		}
+	}
+	return text // also of a letter that an earlier version has written
+}
+
+// quoteAddress returns an address as it is in a header: the same text, or, if a broker or
+// a tool could change that, the text in the quotes of Go.
+func quoteAddress(s string) string {
+	if s == strings.TrimSpace(s) && !strings.HasPrefix(s, `"`) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return s
+	}
+	return strconv.QuoteToASCII(s)
 }
 
 // letterID hashes the message's origin; if the broker has no name for the

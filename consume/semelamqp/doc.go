@@ -26,6 +26,7 @@
 //	message-id               the producer's: see FromMessageID; AMQP has no ID of the broker
 //	timestamp                the time of publication, set by the producer; timestamp_in_ms is the broker's.
 //	                         Without either a message never counts as older than Retention
+//	headers                  one value for each name, so that of two headers with one name a sink sends the last
 //	connection.blocked       copies fail, and are tried again; taking and acking go on, on another connection
 //	consumer_timeout         30 minutes: a message whose handler runs longer is redelivered, and waits for its end
 //	x-single-active-consumer order per key for several members: see Options.SingleActive

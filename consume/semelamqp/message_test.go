@@ -173,3 +173,13 @@ func TestKeySources_Properties_AreKeys(t *testing.T) {
 		t.Errorf("the order keys are %q, %q and %q", ByRoutingKey(m), ByHeader("b")(m), ByHeader("none")(m))
 	}
 }
+
+// The client would end the connection of all copies.
+func TestFit_NameTooLong_IsRefused(t *testing.T) {
+	for n, want := range map[int]string{255: "", 256: "has 256 bytes, and AMQP takes 255"} {
+		err := fit(&amqp.Publishing{Headers: amqp.Table{strings.Repeat("n", n): "v"}}, 0)
+		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("a name of %d bytes: %v, want an error of %q", n, err, want)
+		}
+	}
+}

@@ -44,8 +44,11 @@ type Options struct {
 	// Prefetch is how many messages the broker sends before their acks, at most
 	// 65535. Zero: as many as the Consumer takes, its InFlight; with an OrderKey
 	// 17 times as many, because messages that wait for an earlier one are kept
-	// besides. Set it if messages are large. In a loop other than Serve's, set at
-	// least the number of messages in hand.
+	// besides: 16 times InFlight, the default of consume.Options.Waiting. If you set
+	// an OrderKey and a larger Waiting, set Prefetch to InFlight and Waiting together;
+	// otherwise the broker stops sending before Waiting is reached. Set it also if
+	// messages are large. In a loop other than Serve's, set at least the number of
+	// messages in hand.
 	Prefetch int
 	// Config is for the connections: TLS, SASL, heartbeat, properties. Recovery
 	// must be nil, because it moves delivery tags to other channels, where they
@@ -96,7 +99,7 @@ func (o *Options) withDefaults(queue string) Options {
 	return d
 }
 
-// longestName is the limit on a queue's name, in bytes.
+// longestName is the limit on the name of a queue or of a header, in bytes.
 const longestName = 255
 
 // check reports every mistake.

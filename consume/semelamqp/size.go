@@ -8,10 +8,16 @@ import (
 )
 
 // fit makes a copy's headers fit into one frame, because the broker closes a
-// connection that sends more. If they do not fit, it drops the error's text.
+// connection that sends more. If they do not fit, it drops the error's text. It
+// refuses a name that AMQP cannot send, because the client would end the connection.
 func fit(p *amqp.Publishing, frame int) error {
 	const overhead = 64 // the frame, and the lengths of the properties
 	limit := frame - overhead
+	for name := range p.Headers {
+		if len(name) > longestName {
+			return fmt.Errorf("semelamqp: header %.40q…: its name has %d bytes, and AMQP takes %d; send the message with a shorter name", name, len(name), longestName)
+		}
+	}
 	if frame <= 0 || size(p) <= limit {
 		return nil
 	}

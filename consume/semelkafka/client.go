@@ -40,7 +40,7 @@ const fetchWait = 500 * time.Millisecond
 // options are the client's options: defaults, then the user's, then those that
 // a Source needs. The caller holds mu.
 func (s *Source) options() []kgo.Opt {
-	limits := s.limits
+	limits := s.limits // of batches before compression; see sendAlone
 	first := []kgo.Opt{
 		kgo.ClientID("semel"),
 		kgo.Balancers(kgo.CooperativeStickyBalancer()),
@@ -59,9 +59,6 @@ func (s *Source) options() []kgo.Opt {
 		kgo.OnPartitionsLost(s.lost),
 		kgo.OnOffsetsFetched(s.fetchedOffsets),
 		kgo.AdjustFetchOffsetsFn(s.adjust),
-		kgo.RequiredAcks(kgo.AllISRAcks()),
-		kgo.DisableIdempotentWrite(), // a copy may be sent twice, with the same driver.LetterID
-		kgo.ProducerLinger(0),
 		kgo.ProducerBatchMaxBytesFn(func(topic string) int32 {
 			if n, ok := limits[topic]; ok {
 				return n
@@ -70,7 +67,16 @@ func (s *Source) options() []kgo.Opt {
 		}),
 		kgo.WithHooks(&dialWatch{s}),
 	}
-	return slices.Concat(first, s.opt.Client, last)
+	return slices.Concat(first, s.opt.Client, last, copyOptions())
+}
+
+// copyOptions are the options of each client that sends copies.
+func copyOptions() []kgo.Opt {
+	return []kgo.Opt{
+		kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.DisableIdempotentWrite(), // a copy may be sent twice, with the same driver.LetterID
+		kgo.ProducerLinger(0),
+	}
 }
 
 // checkClient refuses options of the user with which a Source does not work.

@@ -109,13 +109,50 @@ func (d *delivery) Forward(ctx context.Context, to driver.Action, headers []stor
 		return errRevoked
 	}
 	err := produce(ctx, cl, letter(topic, d.r, headers))
+	if errors.Is(err, kerr.MessageTooLarge) {
+		err = d.s.sendAlone(ctx, letter(topic, d.r, headers))
+	}
 	if errors.Is(err, kerr.MessageTooLarge) { // again without the error text, usually the longest header
-		err = produce(ctx, cl, letter(topic, d.r, slices.DeleteFunc(slices.Clone(headers), func(h store.Header) bool { return h.Name == driver.LetterError })))
+		err = d.s.sendAlone(ctx, letter(topic, d.r, slices.DeleteFunc(slices.Clone(headers), func(h store.Header) bool { return h.Name == driver.LetterError })))
+	}
+	if errors.Is(err, kerr.MessageTooLarge) {
+		err = fmt.Errorf("is larger than the topic's max.message.bytes, also when it is compressed; raise the limit, which was %d at the start, with: "+
+			"kafka-configs.sh --alter --entity-type topics --entity-name %s --add-config max.message.bytes=BYTES: %w", d.s.limit(topic), topic, err)
 	}
 	if err != nil {
 		return fmt.Errorf("semelkafka: copy of %d bytes to %q: %w", len(d.r.Value), topic, err)
 	}
 	return nil
+}
+
+func (s *Source) limit(topic string) int32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.limits[topic]
+}
+
+// maxAlone is how many copies sendAlone sends at once.
+const maxAlone = 4
+
+// sendAlone sends a copy, compressed, by a client of its own, whatever its size, so that
+// the broker compares the compressed size with its limit. The member's client compares the
+// size before compression. With a higher limit it would send several copies as one batch,
+// and the broker would refuse them all.
+func (s *Source) sendAlone(ctx context.Context, r *kgo.Record) error {
+	select {
+	case s.alone <- struct{}{}:
+		defer func() { <-s.alone }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	const most = 1 << 30 // bytes, of the client
+	cl, err := s.plainClient(append(copyOptions(), kgo.BrokerMaxWriteBytes(most), kgo.ProducerBatchMaxBytes(most),
+		kgo.ProducerBatchCompression(kgo.ZstdCompression(), kgo.GzipCompression()))...)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	return produce(ctx, cl, r)
 }
 
 func produce(ctx context.Context, cl *kgo.Client, r *kgo.Record) error {

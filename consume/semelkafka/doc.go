@@ -41,7 +41,8 @@
 //	                               offset is not in the log any more. Never silently latest
 //	acks, of the copies            all. With min.insync.replicas of 2 or more they survive a broker
 //	enable.idempotence             false: a copy that is sent twice has the same driver.LetterID
-//	max.request.size, of copies    the max.message.bytes of their topic
+//	max.request.size, of copies    the max.message.bytes of their topic. A copy that is larger before its compression
+//	                               is sent alone, compressed with zstd (brokers before 2.1: gzip)
 //
 // [Options].Client can change these defaults:
 //
@@ -61,8 +62,9 @@
 //	message.timestamp.type         gives a message's Published. With CreateTime, the default, the producer's
 //	                               clock decides how old a message is
 //	max.message.bytes              topics of copies need at least as much as consumed topics, better 64 KiB
-//	                               more for the headers. A copy that is too large is sent without the error
-//	                               text; if it is still too large, its message stays here unacked
+//	                               more for the headers. The limit is on the compressed size. A copy that is
+//	                               too large is sent without the error text; if it is still too large, its
+//	                               message stays here unacked, and the error names the limit
 //	cleanup.policy                 topics of copies: delete. A tombstone arrives as a nil Body
 //	offsets.retention.minutes      a group that is away for longer begins at Start again
 //

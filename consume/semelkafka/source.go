@@ -46,6 +46,8 @@ type Source struct {
 	closing    bool
 	stop       chan struct{}  // closed when the committer is to end
 	loop       sync.WaitGroup // the committer
+
+	alone chan struct{} // has one for each copy that sendAlone sends
 }
 
 // New makes a Source of a consumer group's topics. It does no I/O, and its
@@ -54,6 +56,7 @@ func New(group string, topics []string, o *Options) (*Source, error) {
 	s := &Source{
 		group: group, topics: slices.Clone(topics), opt: o.withDefaults(group), parts: map[place]*partition{},
 		changed: make(chan struct{}, 1), moved: make(chan struct{}, 1), ended: make(chan struct{}),
+		alone: make(chan struct{}, maxAlone),
 	}
 	var errs []error
 	if group == "" {

@@ -5,7 +5,10 @@
 // An ack is a double ack: it counts after the server has answered. A retry is a
 // Nak with a delay, or waits here if other messages wait for it. InProgress
 // keeps messages from other members while they are here. Dead letters and
-// quarantined messages are stored in a stream before the message is acked.
+// quarantined messages are stored in a stream before the message is acked. Headers
+// that the Go client refuses or changes, such as trace/id, which other clients send,
+// are packed into the header "semel-headers" of the copy (driver.PackHeaders); a
+// Source unpacks it.
 //
 // Set the consumer's MaxDeliver to -1 (no limit), because the server drops a
 // message silently after it. The options MaxAttempts and MaxDeliveries of

@@ -3,6 +3,7 @@ package semelnats
 import (
 	"fmt"
 	"maps"
+	"net/textproto"
 	"slices"
 	"strings"
 	"time"
@@ -35,10 +36,16 @@ func message(m jetstream.Msg) (*consume.Message, error) {
 }
 
 // headers returns the headers in the order of their names, because NATS keeps
-// no order.
+// no order. It unpacks those that letter has packed.
 func headers(h nats.Header) (hs []store.Header) {
 	for _, name := range slices.Sorted(maps.Keys(h)) {
 		for _, value := range h[name] {
+			if name == driver.PackedHeaders {
+				if packed, err := driver.UnpackHeaders(value); err == nil {
+					hs = append(hs, packed...)
+					continue
+				}
+			}
 			hs = append(hs, store.Header{Name: name, Value: value})
 		}
 	}
@@ -58,13 +65,30 @@ func isControl(name string, body []byte) bool {
 func letter(subject, durable string, hs []store.Header, body []byte) *nats.Msg {
 	m := nats.NewMsg(subject)
 	m.Data = body
+	var packed []store.Header
 	for _, h := range hs {
-		if !isControl(h.Name, body) {
+		switch {
+		case isControl(h.Name, body):
+		case !sendable(h):
+			packed = append(packed, h)
+		default:
 			m.Header[h.Name] = append(m.Header[h.Name], h.Value)
 		}
 		if h.Name == driver.LetterID {
 			m.Header.Set(jetstream.MsgIDHeader, durable+"/"+h.Value)
 		}
 	}
+	if len(packed) > 0 {
+		m.Header.Set(driver.PackedHeaders, driver.PackHeaders(packed))
+	}
 	return m
+}
+
+// sendable reports whether the client sends a header as it is. The client refuses some
+// names that NATS allows and other clients send, such as trace/id. Of a value it drops
+// spaces at the ends, and replaces line breaks.
+func sendable(h store.Header) bool {
+	refused := func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"()/,:;<=>?@[\\]{}", r) }
+	return h.Name != "" && h.Name != driver.PackedHeaders && !strings.ContainsFunc(h.Name, refused) &&
+		textproto.TrimString(h.Value) == h.Value && !strings.ContainsAny(h.Value, "\r\n")
 }

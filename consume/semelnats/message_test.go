@@ -77,6 +77,29 @@ func TestLetter_StatusWithoutBody_IsDropped(t *testing.T) {
 	}
 }
 
+// The client refuses the names, and changes the values. A damaged header of the same name
+// is a header as any other.
+func TestLetter_HeadersThatClientRefuses_ComeBack(t *testing.T) {
+	hs := []store.Header{
+		{Name: "a b", Value: "1"}, {Name: "trace/id", Value: "7"}, {Name: "trace/id", Value: "8"}, {Name: "caf\u00e9", Value: "c"},
+		{Name: driver.PackedHeaders, Value: "damaged"}, {Name: "ends", Value: " in spaces "}, {Name: "plain", Value: "p"},
+	}
+	l := letter("dead", "group", hs, nil)
+	if l.Header.Get("plain") != "p" || len(l.Header) != 2 {
+		t.Errorf("the letter is %v", l.Header)
+	}
+	got := headers(l.Header)
+	for _, all := range [][]store.Header{got, hs} {
+		slices.SortStableFunc(all, func(a, b store.Header) int { return strings.Compare(a.Name, b.Name) })
+	}
+	if !slices.Equal(got, hs) {
+		t.Errorf("%q came back as %q", hs, got)
+	}
+	if got := headers(nats.Header{driver.PackedHeaders: {"damaged"}}); len(got) != 1 || got[0].Value != "damaged" {
+		t.Errorf("a damaged header is read as %q", got)
+	}
+}
+
 func TestNew_InvalidOptionsOrConsumer_IsRefused(t *testing.T) {
 	good := jetstream.ConsumerConfig{AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: -1}
 	for name, c := range map[string]struct {

@@ -2,7 +2,6 @@ package semelsqs
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -27,8 +26,8 @@ const DeduplicationIDHeader = "sqs-deduplication-id"
 
 // The attributes of Encode.
 const (
-	headersAttribute = "semel-headers" // a JSON list of pairs, in base64
-	bodyAttribute    = "semel-body"    // "base64" or "empty"; none: the body is plain
+	headersAttribute = driver.PackedHeaders
+	bodyAttribute    = "semel-body" // "base64" or "empty"; none: the body is plain
 )
 
 // maxAttributes is how many attributes SQS takes.
@@ -43,20 +42,16 @@ func Encode(headers []store.Header, body []byte) (text string, attributes map[st
 	set := func(name, value string) {
 		attributes[name] = types.MessageAttributeValue{DataType: aws.String("String"), StringValue: &value}
 	}
-	var packed [][2][]byte
+	var packed []store.Header
 	for _, h := range headers {
 		if _, taken := attributes[h.Name]; taken || len(attributes) >= maxAttributes-2 || !validName(h.Name) || h.Value == "" || !validText(h.Value) {
-			packed = append(packed, [2][]byte{[]byte(h.Name), []byte(h.Value)})
+			packed = append(packed, h)
 			continue
 		}
 		set(h.Name, h.Value)
 	}
 	if len(packed) > 0 {
-		list, err := json.Marshal(packed)
-		if err != nil {
-			panic(err) // byte slices always have a JSON form
-		}
-		set(headersAttribute, string(list))
+		set(headersAttribute, driver.PackHeaders(packed))
 	}
 	switch {
 	case len(body) == 0:
@@ -132,15 +127,11 @@ func valueOf(a types.MessageAttributeValue) string {
 
 // unpackHeaders reads the attribute that Encode packs headers into.
 func unpackHeaders(text string) ([]store.Header, error) {
-	var packed [][2][]byte
-	if err := json.Unmarshal([]byte(text), &packed); err != nil {
-		return nil, fmt.Errorf("the attribute %q is no list of headers, because its producer is not semelsqs.Encode or cut it off: %w", headersAttribute, err)
+	hs, err := driver.UnpackHeaders(text)
+	if err != nil {
+		err = fmt.Errorf("the attribute %q is no list of headers, because its producer is not semelsqs.Encode or cut it off: %w", headersAttribute, err)
 	}
-	headers := make([]store.Header, 0, len(packed))
-	for _, p := range packed {
-		headers = append(headers, store.Header{Name: string(p[0]), Value: string(p[1])})
-	}
-	return headers, nil
+	return hs, err
 }
 
 // decodeBody reads a body in the encoding that the attribute of Encode names.

@@ -178,17 +178,22 @@ var consumers = []Mutant{
 	{
 		Name: "two topics share the keys of a field", Rule: "scope",
 		Dir: consumer, Func: "eventPrefix", Package: consumer, Run: "TestKey_SameBodyOnTwoTopics_DoesNotCollide",
-		Old: "if a := address(m); a != \"\" {", New: "if a := address(m); a == \"-\" {",
+		Old: "if a := driver.Address(m); a != \"\" {", New: "if a := driver.Address(m); a == \"-\" {",
 	},
 	{
 		Name: "an event of another topic is a duplicate", Rule: "scope",
 		Dir: consumer, Func: "Keyed", Package: consumer, Run: "TestKey_SameBodyOnTwoTopics_DoesNotCollide",
-		Old: "semel.Bytes([]byte(address(m)), m.Body)", New: "semel.Bytes(m.Body)",
+		Old: "semel.Bytes([]byte(driver.Address(m)), m.Body)", New: "semel.Bytes(m.Body)",
 	},
 	{
 		Name: "a header takes the key of another source", Rule: "scope",
 		Dir: consumer, Func: "FromHeader", Package: consumer, Run: "TestFromHeader_KeyOfAnotherSource_IsRefused",
 		Old: "case strings.HasPrefix(key, reserved):", New: "case false:",
+	},
+	{
+		Name: "a redriven letter of an odd address has another fingerprint", Rule: "rule 13",
+		Dir: "consume/driver", Func: "Letter", Package: consumer, Run: "TestHandle_RedrivenLetterOfOddAddress_RunsAgain",
+		Old: "set(LetterAddress, quoteAddress(Address(m)))", New: "add(LetterAddress, Address(m))",
 	},
 	{
 		Name: "a redelivered redrive reopens again", Rule: "rule 13",

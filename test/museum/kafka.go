@@ -3,6 +3,11 @@ package museum
 // Kafka knows one offset for each partition, and what is below it is gone.
 var kafkas = []Mutant{
 	{
+		Name: "Kafka: a message that its producer compresses is never dead-lettered", Rule: "ack",
+		Dir: kafka, Func: "(*Source).sendAlone", Package: "consume/semelkafka/kafkatest", Run: "TestForward_CompressedBeyondTheLimit_IsStored/kfake",
+		Old: "kgo.ProducerBatchMaxBytes(most),", New: "",
+	},
+	{
 		Name: "Kafka: the highest offset that is done is committed", Rule: "ack", Parent: "M22: highest offset committed",
 		Dir: kafka, Func: "(*watermark).done", Package: "consume/semelkafka", Run: "TestWatermark_StaysBelowTheLowestUnfinishedRecord",
 		Old: "for n < len(w.entries) && w.entries[n].done {",

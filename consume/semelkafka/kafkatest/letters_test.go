@@ -3,9 +3,12 @@ package kafkatest
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
+	"math/rand/v2"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,10 +16,8 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/driver"
-	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -108,6 +109,13 @@ func TestServe_LargeMessages_RunOnce(t *testing.T) {
 	})
 }
 
+// noise is a body that does not compress.
+func noise(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(b)
+	return b
+}
+
 // A letter is larger than its message. One that would be too large goes without
 // its text; one that still is stays, and its message is not acked, without
 // haste and in nobody's way.
@@ -116,28 +124,24 @@ func TestForward_TooLarge_OmitsTheErrorText(t *testing.T) {
 		b := open(t, seed)
 		const limit = 20_000
 		b.resize(t, limit)
-		body := func(n int) []byte {
-			noise := make([]byte, 0, n) // that does not compress
-			for x := uint32(1); len(noise) < n; x = x*1664525 + 1013904223 {
-				noise = append(noise, byte(x>>24))
-			}
-			return noise
-		}
 		tight, hopeless := msg("tight", ""), msg("hopeless", "")
-		tight.Body, hopeless.Body = body(limit-1300), body(limit-200)
+		tight.Body, hopeless.Body = noise(limit-1300), noise(limit-200)
 		var refused, ran atomic.Int64
 		serve(t, consumer(t, guard(t, nil), func(ctx context.Context, x *semel.Execution, m *consume.Message) error {
 			if ran.Add(1); m.Key == "next" {
 				return nil
 			}
-			return bulky(ctx, x, m)
+			return semel.Final(errors.New(base64.StdEncoding.EncodeToString(noise(750))))
 		}, &consume.Options{Observe: func(_ context.Context, e consume.Event) {
 			if e.Kind == consume.EventSettleFailed && errors.Is(e.Err, kerr.MessageTooLarge) {
 				refused.Add(1)
+				for _, part := range []string{"max.message.bytes", strconv.Itoa(limit), "kafka-configs.sh", b.opt.DeadLetters} {
+					if !strings.Contains(e.Err.Error(), part) {
+						t.Errorf("the error %q does not name %q", e.Err, part)
+					}
+				}
 			}
-		}}), b.source(t, func(o *semelkafka.Options) {
-			o.Client = append(o.Client[:len(o.Client):len(o.Client)], kgo.ProducerBatchCompression(kgo.NoCompression()))
-		}))
+		}}), b.source(t, nil))
 		b.to(t, 0, tight)
 		b.settled(t)
 		l := b.Copies(t, driver.DeadLetter)
@@ -157,6 +161,59 @@ func TestForward_TooLarge_OmitsTheErrorText(t *testing.T) {
 		if n := refused.Load(); n > 15 {
 			t.Errorf("it was tried %d times", n)
 		}
+	})
+}
+
+// started is the first deliveries of a source that knows the limits of the topics.
+func started(t *testing.T, b *broker, n int) []driver.Delivery {
+	t.Helper()
+	s := b.source(t, nil)
+	if _, err := s.Info(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return take(t, s, n)
+}
+
+// max.message.bytes is about the compressed batch. A message that was below it only
+// because its producer compresses goes to the dead letters and to the quarantine, too.
+func TestForward_CompressedBeyondTheLimit_IsStored(t *testing.T) {
+	everywhere(t, func(t *testing.T, seed string) {
+		b := open(t, seed)
+		large := msg("large", "o")
+		large.Body = bytes.Repeat([]byte("y"), 3<<20)
+		b.to(t, 0, large)
+		d := started(t, b, 1)[0]
+		for _, to := range []driver.Action{driver.DeadLetter, driver.Quarantine} {
+			if err := d.Forward(t.Context(), to, d.Message().Headers); err != nil {
+				t.Errorf("%v: %v", to, err)
+			} else if l := b.Copies(t, to); len(l) != 1 || !bytes.Equal(l[0].Body, large.Body) {
+				t.Errorf("%v: %d copies", to, len(l))
+			}
+		}
+	})
+}
+
+// The copies that one client sends at the same time share a batch, which must not become
+// larger than the topic takes.
+func TestForward_ManyAtOnce_FitTogether(t *testing.T) {
+	everywhere(t, func(t *testing.T, seed string) {
+		b := open(t, seed)
+		const n, limit = 8, 20_000
+		b.resize(t, limit)
+		for i := range n {
+			m := msg(strconv.Itoa(i), "")
+			m.Body = noise(limit * 2 / 3)
+			b.to(t, 0, m)
+		}
+		var all sync.WaitGroup
+		for _, d := range started(t, b, n) {
+			all.Go(func() {
+				if err := d.Forward(t.Context(), driver.DeadLetter, d.Message().Headers); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
 	})
 }
 

@@ -1,14 +1,19 @@
 package natstest
 
 import (
+	"fmt"
+	"net"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelnats"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
 
@@ -88,5 +93,68 @@ func TestNext_StreamRecreatedBetweenPulls_HasOtherMessages(t *testing.T) {
 	}
 	if len(ids) != 2 {
 		t.Errorf("messages of two streams have one id: %v", ids)
+	}
+}
+
+// A producer in another language sends a header with each name that NATS allows, which is
+// printable ASCII without a colon (ADR-4). The Go client sends only some of them.
+func TestForward_EachNameThatNATSAllows_IsInTheLetter(t *testing.T) {
+	b := open(t, nil)
+	header := "NATS/1.0\r\nidempotency-key: k\r\n"
+	var want []store.Header
+	for c := '!'; c <= '~'; c++ {
+		if c != ':' {
+			name := "h" + string(c)
+			header += name + ": v\r\n"
+			want = append(want, store.Header{Name: name, Value: "v"})
+		}
+	}
+	header += "\r\n"
+	conn, err := net.Dial("tcp", shared.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := fmt.Fprintf(conn, "CONNECT {\"headers\":true}\r\nHPUB %s.in.x %d %d\r\n%sbody\r\n", b.name, len(header), len(header)+4, header); err != nil {
+		t.Fatal(err)
+	}
+	serve(t, consumer(t, bulky, nil), b.Connect(t))
+	var letters []consume.Message
+	until(t, "one letter", func() bool {
+		letters = b.Copies(t, driver.DeadLetter)
+		return len(letters) == 1 && b.Unsettled(t) == 0
+	})
+	l := &letters[0]
+	packed, ok := l.Header(driver.PackedHeaders)
+	hs, err := driver.UnpackHeaders(packed)
+	if !ok || err != nil {
+		t.Fatalf("the packed headers are %q: %v", packed, err)
+	}
+	l.Headers = append(l.Headers, hs...)
+	for _, h := range want {
+		if !slices.Contains(l.Headers, h) {
+			t.Errorf("the letter has no header %q", h.Name)
+		}
+	}
+}
+
+// An extension that runs beside a Nak must not change the Nak's delay.
+func TestExtend_AfterNak_DelayStays(t *testing.T) {
+	b := open(t, func(c *jetstream.ConsumerConfig) { c.AckWait = time.Hour })
+	b.Publish(t, keyed("k"))
+	s := b.Connect(t)
+	ctx := t.Context()
+	for range 2 {
+		var ds []driver.Delivery
+		until(t, "delivered", func() bool {
+			ds, _ = s.Next(ctx, 1)
+			return len(ds) == 1
+		})
+		if err := ds[0].Nak(ctx, 10*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		if err := ds[0].Extend(ctx); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

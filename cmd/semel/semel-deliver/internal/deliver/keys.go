@@ -85,16 +85,7 @@ func (c *Calls) Call(m *consume.Message) (semel.Call, error) {
 		return call, err
 	}
 	if !c.AnyBody {
-		call.Payload = semel.Bytes([]byte(address(m)), m.Body)
+		call.Payload = semel.Bytes([]byte(driver.Address(m)), m.Body)
 	}
 	return call, nil
-}
-
-// address is where a message was first published to. A copy that comes back from the
-// dead letters has it in a header.
-func address(m *consume.Message) string {
-	if a, ok := m.Header(driver.LetterAddress); ok {
-		return a
-	}
-	return m.Origin.Published()
 }

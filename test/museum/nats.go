@@ -1,0 +1,118 @@
+package museum
+
+// NATS answers no command of a delivery unless it is asked to.
+var jetStreams = []Mutant{
+	{
+		Name: "NATS: an ack is not answered", Rule: "ack", Parent: "M24: nats-server#4786",
+		Dir: stream, Func: "(*delivery).Ack", Package: stream, Run: "TestDelivery_EachMethod_SendsItsCommand",
+		Old: "d.m.DoubleAck(ctx)", New: "d.m.Ack()",
+	},
+	{
+		Name: "NATS: a retry does not wait", Rule: "ack",
+		Dir: stream, Func: "(*delivery).Nak", Package: stream, Run: "TestDelivery_EachMethod_SendsItsCommand",
+		Old: "if delay > 0", New: "if delay > 0 && false",
+	},
+	{
+		Name: "NATS: a message that is given back never comes again", Rule: "ack",
+		Dir: stream, Func: "(*delivery).Nak", Package: stream, Run: "TestDelivery_EachMethod_SendsItsCommand",
+		Old: `text := "-NAK"`, New: `text := "+TERM"`,
+	},
+	{
+		Name: "NATS: a late extension replaces the delay of a message that was given back", Rule: "ack",
+		Dir: stream, Func: "(*delivery).Extend", Package: stream, Run: "TestExtend_AfterNak_SendsNothingUnlessNakFailed",
+		Old: "if d.back {", New: "if false {",
+	},
+	{
+		Name: "NATS: a letter with a header that the client refuses is never stored", Rule: "ack",
+		Dir: stream, Func: "letter", Package: stream, Run: "TestLetter_HeadersThatClientRefuses_ComeBack",
+		Old: "case !sendable(h):", New: "case false:",
+	},
+	{
+		Name: "NATS: a message counts as given back before the server has it, and the next member's pull overtakes it", Rule: "ack",
+		Dir: stream, Func: "(*delivery).Nak", Package: stream + "/natstest", Run: "TestNak_SlowConnection_ReturnsAfterServerHasMessage",
+		Old: "d.s.request(ctx, d.m.Reply(), text)", New: "d.s.js.Conn().Publish(d.m.Reply(), []byte(text))",
+	},
+	{
+		Name: "NATS: a message in work is given to others", Rule: "rule 7",
+		Dir: stream, Func: "(*Source).Info", Package: stream + "/natstest", Run: "TestInfo_ReturnsTheServersSettings",
+		Old: ", AckWait: ackWait(&c.Config)", New: "",
+	},
+	{
+		Name: "NATS: a letter counts before its stream has it", Rule: "ack",
+		Dir: stream, Func: "(*Source).copy", Package: stream + "/natstest", Run: "TestForward_StreamLimit_OmitsTheErrorText|TestForward_StreamRefuses_IsSentAgain",
+		Old: "_, err := s.js.PublishMsg(ctx, m)", New: "err := s.js.Conn().PublishMsg(m)",
+	},
+	{
+		Name: "NATS: a letter lives as long as its message had to", Rule: "durable",
+		Dir: stream, Func: "isControl", Package: stream, Run: "TestLetter_ControlHeaders_AreDropped",
+		Old: `"nats-"`, New: `"nats-expected-"`,
+	},
+	{
+		Name: "NATS: what could not be rescued is forgotten", Rule: "ack",
+		Dir: stream, Func: "(*Source).watch", Package: stream + "/natstest", Run: "TestWatchMaxDeliver_CopyRefused_TriesAgain",
+		Old: "if waiting = append(waiting, a); again.IsZero() {", New: "if again.IsZero() {",
+	},
+	{
+		Name: "NATS: what a member was told before its end is forgotten", Rule: "ack",
+		Dir: stream, Func: "(*Source).WatchMaxDeliver", Package: stream + "/natstest", Run: "TestWatchMaxDeliver_ContextEnds_CopiesTheRest",
+		Old: "return errors.Join(err, s.finish(ctx, sub, waiting))",
+		New: `
+			_ = waiting
+			return err`,
+	},
+	{
+		Name: "NATS: an advisory that has come and is not read is lost at the end", Rule: "ack",
+		Dir: stream, Func: "(*Source).finish", Package: stream + "/natstest", Run: "TestWatchMaxDeliver_ContextEnds_CopiesTheRest",
+		Old: "_ = sub.Drain()", New: "_ = sub.Unsubscribe()",
+	},
+	{
+		Name: "NATS: what could not be copied in the end is not named", Rule: "ack",
+		Dir: stream, Func: "(*Source).finish", Package: stream + "/natstest", Run: "TestWatchMaxDeliver_CopyFails_OthersGoOn|TestWatchMaxDeliver_ContextEnds_CopiesTheRest",
+		Old: `
+			len(waiting) == 0 {
+			return errors.Join`,
+		New: `
+			len(waiting) >= 0 {
+			return errors.Join`,
+	},
+	{
+		Name: "NATS: a pull asks for more than its consumer allows", Rule: "rule 14",
+		Dir: stream, Func: "(*Source).Next", Package: stream + "/natstest", Run: "TestNext_ConsumerLimits_AreKept",
+		Old: "FetchNoWait(min(limit, allowed.batch))", New: "FetchNoWait(limit)",
+	},
+	{
+		Name: "NATS: a pull waits for longer than its consumer allows", Rule: "rule 14",
+		Dir: stream, Func: "(*Source).Next", Package: stream + "/natstest", Run: "TestNext_ConsumerLimits_AreKept",
+		Old: "FetchMaxWait(allowed.wait)", New: "FetchMaxWait(s.opt.PollWait)",
+	},
+	{
+		Name: "NATS: a producer's message ends every member", Rule: "rule 14",
+		Dir: stream, Func: "(*Source).explain", Package: stream + "/natstest", Run: "TestNext_MessageLooksLikeANotice_ServeGoesOn",
+		Old: "case isDeleted(infoErr):", New: "case isDeleted(infoErr) || isDeleted(err):",
+	},
+	{
+		Name: "NATS: a limit that was changed is not seen", Rule: "rule 14",
+		Dir: stream, Func: "(*Source).Info", Package: stream + "/natstest", Run: "TestNext_ConsumerLimits_AreKept",
+		Old: "s.setLimits(&c.Config)", New: "",
+	},
+	{
+		Name: "NATS: a consumer that refuses every pull is served", Rule: "rule 14",
+		Dir: stream, Func: "(*Options).check", Package: stream, Run: "TestNew_InvalidOptionsOrConsumer_IsRefused",
+		Old: "if c.PriorityPolicy != jetstream.PriorityPolicyNone {", New: "if c.PriorityPolicy < jetstream.PriorityPolicyNone {",
+	},
+	{
+		Name: "NATS: a letter beyond the limit of its stream is refused for ever", Rule: "ack",
+		Dir: stream, Func: "tooLarge", Package: stream + "/natstest", Run: "TestForward_StreamLimit_OmitsTheErrorText/of_a_message",
+		Old: "e.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum ||", New: "",
+	},
+	{
+		Name: "NATS: a letter with too much of headers is refused for ever", Rule: "ack",
+		Dir: stream, Func: "tooLarge", Package: stream + "/natstest", Run: "TestForward_StreamLimit_OmitsTheErrorText/of_the_header",
+		Old: "|| e.ErrorCode == headerExceedsMaximum)", New: ")",
+	},
+	{
+		Name: "NATS: the copy of a message without a body looks like a notice of the server", Rule: "durable",
+		Dir: stream, Func: "isControl", Package: stream, Run: "TestLetter_StatusWithoutBody_IsDropped",
+		Old: `|| len(body) == 0 && name == "Status"`, New: "",
+	},
+}
