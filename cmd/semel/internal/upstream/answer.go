@@ -48,20 +48,32 @@ func (u *Upstream) onAnswer(res *http.Response) error {
 		o.Mark = mark
 	}
 	u.renameLocation(res)
-	unknown := mark == "" && res.StatusCode >= http.StatusOK && res.Header.Get(outcomeHeader) == outcomeUnknown
+	outcome := innerOutcome(res, mark)
 	removeOwnHeaders(res.Header)
-	if unknown {
-		res.Header.Set(outcomeHeader, outcomeUnknown) // for semelhttp.Judge, and for the client
+	if outcome != "" {
+		res.Header.Set(outcomeHeader, outcome) // for package semelhttp, and for the client
 	}
 	return nil
 }
 
-// The header by which another Semel, inside the service, says that nobody knows whether the
-// operation took effect.
+// The header by which another Semel, inside the service, says more about its answer.
 const (
 	outcomeHeader  = OwnPrefix + "Outcome"
-	outcomeUnknown = "unknown"
+	outcomeUnknown = "unknown"  // nobody knows whether the operation took effect
+	outcomeNotKept = "not-kept" // it is done, and the body is not kept
 )
+
+// innerOutcome is the value of outcomeHeader that stays in an answer, or "".
+func innerOutcome(res *http.Response, mark string) string {
+	v := res.Header.Get(outcomeHeader)
+	switch {
+	case res.StatusCode < http.StatusOK:
+		return ""
+	case v == outcomeNotKept, v == outcomeUnknown && mark == "":
+		return v
+	}
+	return ""
+}
 
 // explain says in the record, and in events, that the service has answered, where package
 // semelhttp would speak of a handler. It is not used for an answer that is kept.
