@@ -74,7 +74,11 @@ func (p *Proxy) options(r *config.Route, counts *metrics.Calls, secrets []semel.
 		},
 	}
 	if r.OnDoubt == semel.Park && p.reconcile != nil {
-		o.Reconcile = p.reconcile.Ask(p.Store)
+		h := p.reconcile
+		if r.NoStore {
+			h = h.StatusOnly()
+		}
+		o.Reconcile = h.Ask(p.Store)
 	}
 	return o
 }
