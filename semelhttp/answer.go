@@ -87,9 +87,13 @@ func Judge(a Answer) Verdict {
 	case (a.Status == http.StatusFound || a.Status == http.StatusSeeOther) && leadsBack(a.Header.Get("Location"), a.Path):
 		v = Verdict{Effect: NothingDone, Reason: "it asks to log in and to come back"}
 	}
-	v.WithoutBody = v.Effect == Kept && (a.Streamed || a.Short)
+	v.WithoutBody = v.Effect == Kept && (a.Streamed || a.Short || saysNotKept(a.Header))
 	return v
 }
+
+// saysNotKept reports whether another Semel inside has replayed an answer whose body it
+// has not kept. The empty body is then no part of the result.
+func saysNotKept(h http.Header) bool { return h.Get(outcomeHeader) == outcomeNotKept }
 
 // judgeStatus is the part of the table that depends on the status alone.
 func judgeStatus(status int) Verdict {

@@ -60,7 +60,7 @@ func TestJudge_EachAnswer_HasEffect(t *testing.T) {
 		"401 of a service that parks":       {Answer{Status: 401, Header: unknown()}, Verdict{Effect: Doubt}},
 		"409 that parks, later":             {Answer{Status: 409, Header: unknown("Retry-After", "5")}, Verdict{Effect: Doubt}},
 		"302 that parks, to log in":         {Answer{Status: 302, Path: "/pay", Header: unknown("Location", "/login?next=/pay")}, Verdict{Effect: Doubt}},
-		"200, not kept by the service":      {Answer{Status: 200, Header: http.Header{"Semel-Outcome": {"not-kept"}}}, Verdict{Effect: Kept}},
+		"200, not kept by the service":      {Answer{Status: 200, Header: http.Header{"Semel-Outcome": {"not-kept"}}}, Verdict{Effect: Kept, WithoutBody: true}},
 		"409, nonsense":                     {Answer{Status: 409, Header: http.Header{"Retry-After": {"soon"}}}, Verdict{Effect: Kept}},
 		"499, later":                        {Answer{Status: 499, Header: later}, Verdict{Effect: Doubt}},
 		"201, later":                        {Answer{Status: 201, Header: later}, Verdict{Effect: Kept}},

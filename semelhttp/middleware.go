@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/internal/httpmethod"
 )
 
 // Middleware makes a function that protects handlers. Of all requests with one key
@@ -40,24 +41,13 @@ type protectedHandler struct {
 	next   http.Handler
 }
 
-// methodOverrides are the headers that frameworks read a method from.
-var methodOverrides = [...]string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
-
 // protects reports whether the method of a request is protected, in any spelling in
 // which the handler may read it.
 func (c *config) protects(r *http.Request) bool {
 	has := func(method string) bool {
 		return slices.ContainsFunc(c.Methods, func(m string) bool { return strings.EqualFold(m, method) })
 	}
-	if has(r.Method) {
-		return true
-	}
-	for _, name := range methodOverrides {
-		if slices.ContainsFunc(r.Header[name], has) {
-			return true
-		}
-	}
-	return false
+	return has(r.Method) || slices.ContainsFunc(httpmethod.Overrides(r.Header), has)
 }
 
 // ServeHTTP implements http.Handler.

@@ -297,3 +297,22 @@ func TestReplay_HandlerCompresses_EncodingIsKept(t *testing.T) {
 		}
 	}
 }
+
+// If a Semel inside the handler replays an answer without its body, each client of the outer
+// one learns that, too. An empty answer would look like the result.
+func TestReplay_InnerAnswerNotKept_IsMarked(t *testing.T) {
+	for _, final := range []bool{false, true} {
+		site := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) {
+			if final {
+				semelhttp.Final(r)
+			}
+			w.Header().Set("Semel-Outcome", "not-kept")
+			w.WriteHeader(http.StatusCreated)
+		})
+		for i := range 2 {
+			if a := site.post("k", "x"); a.StatusCode != http.StatusCreated || a.Header.Get("Semel-Outcome") != "not-kept" || a.replayed() != (i == 1) {
+				t.Errorf("final %v, answer %d: %d %v", final, i, a.StatusCode, a.Header)
+			}
+		}
+	}
+}

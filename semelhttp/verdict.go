@@ -90,7 +90,7 @@ func (a *response) verdict() Verdict {
 	case a.mark == markNoEffect:
 		return Verdict{Effect: NothingDone, Reason: "the handler says that nothing was done"}
 	case a.mark == markFinal:
-		return Verdict{Effect: Kept, Reason: "the handler says that this is the result", WithoutBody: a.mode == streaming || short}
+		return Verdict{Effect: Kept, Reason: "the handler says that this is the result", WithoutBody: a.mode == streaming || short || saysNotKept(a.header)}
 	}
 	return a.cfg.Judge(Answer{
 		Status: a.status, Header: a.header, Path: a.request.URL.Path, Ended: a.status == 0 && a.request.Context().Err() != nil,

@@ -53,6 +53,11 @@ var doors = []Mutant{
 		Old: "a.Header.Get(outcomeHeader) == outcomeUnknown", New: "false",
 	},
 	{
+		Name: "an empty answer, which a service has not kept, looks like the result", Rule: "rule 10",
+		Dir: door, Func: "Judge", Package: door, Run: "TestJudge_EachAnswer_HasEffect|TestReplay_InnerAnswerNotKept",
+		Old: "|| saysNotKept(a.Header)", New: "",
+	},
+	{
 		Name: "the answer to a duplicate of a parked request looks final", Rule: "doubt",
 		Dir: door, Func: "(*config).refuse", Package: door, Run: "TestVerdict_StatusMarkPolicy",
 		Old: "h.Set(outcomeHeader, outcomeUnknown)", New: "",

@@ -84,7 +84,7 @@ var sidecars = []Mutant{
 	{
 		Name: "the proxy hides that the service does not know the outcome", Rule: "doubt",
 		Dir: upstream, Func: "(*Upstream).onAnswer", Package: sidecar, Run: "TestOutcomeUnknown_OfService",
-		Old: "res.Header.Set(outcomeHeader, outcomeUnknown)", New: "",
+		Old: "res.Header.Set(outcomeHeader, outcome)", New: "",
 	},
 	{
 		Name: "a stop does not end the wait for the rest of a body", Rule: "http",
@@ -124,7 +124,7 @@ var sidecars = []Mutant{
 	{
 		Name: "another spelling of a path gets a weaker rule", Rule: "policy",
 		Dir: sidecar, Func: "(*router).strictest", Package: sidecar, Run: "TestRules_VariantOfWeakerRule_KeepsItsOwn",
-		Old: "strength(other, r) < strength(found, r) ||", New: "",
+		Old: "gain > 0 || gain == 0 && !found.specific", New: "gain != 0 || !found.specific",
 	},
 	{
 		Name: "a protected GET is sent twice", Rule: "sent twice",
@@ -211,5 +211,45 @@ var sidecars = []Mutant{
 		Name: "any peer names its tenant", Rule: "scope",
 		Dir: sidecar, Func: "(*router).unforwardable", Package: sidecar, Run: "TestPeer_NotTrusted_403",
 		Old: "case !d.peers.allow(r):", New: "case false && !d.peers.allow(r):",
+	},
+	{
+		Name: "a background verdict expires before its rule says", Rule: "rule 7",
+		Dir: sidecar, Func: "mergedByOperation", Package: sidecar, Run: "TestReconcileRound_RuleKeepsLonger",
+		Old: "max(m.Retention, r.Retention)", New: "m.Retention",
+	},
+	{
+		Name: "a hook's answer is kept in spite of no-store", Rule: "http",
+		Dir: sidecar, Func: "(*Proxy).options", Package: sidecar, Run: "TestReconcile_NoStore",
+		Old: "if r.NoStore {", New: "if false {",
+	},
+	{
+		Name: "a background verdict keeps an answer in spite of no-store", Rule: "http",
+		Dir: sidecar, Func: "mergedByOperation", Package: sidecar, Run: "TestReconcile_NoStore",
+		Old: "m.NoStore || r.NoStore", New: "m.NoStore",
+	},
+	{
+		Name: "the proxy hides that the service has not kept its answer", Rule: "rule 10",
+		Dir: upstream, Func: "innerOutcome", Package: sidecar, Run: "TestOutcomeNotKept_OfService",
+		Old: "case v == outcomeNotKept, v == outcomeUnknown", New: "case v == outcomeUnknown",
+	},
+	{
+		Name: "a header with underscores replaces a method that passes", Rule: "policy",
+		Dir: sidecar, Func: "protectedNames", Package: sidecar, Run: "TestMethodOverride_Underscores",
+		Old: "httpmethod.OverrideHeaders(), ", New: "httpmethod.OverrideHeaders()[:0], ",
+	},
+	{
+		Name: "answers that are not kept pass by the limit of bytes", Rule: "limits",
+		Dir: sidecar, Func: "countAnswer", Package: sidecar, Run: "TestLimits_AnswersNotKeptAndReplays",
+		Old: "v.Keep(c.written)", New: "v.Keep(0)",
+	},
+	{
+		Name: "an empty list of gateways trusts all peers", Rule: "scope",
+		Dir: "cmd/semel/internal/config", Func: "(*resolver).empty", Package: "cmd/semel/internal/config", Run: "TestResolve_OutOfRange",
+		Old: "v.Type().Elem().Kind() == reflect.String", New: "v.Type().Elem().Kind() == reflect.Int",
+	},
+	{
+		Name: "files for TLS are taken for traffic in clear", Rule: "http",
+		Dir: "cmd/semel/internal/config", Func: "(*resolver).inClear", Package: "cmd/semel/internal/config", Run: "TestResolve_OutOfRange",
+		Old: `u.Scheme == "https"`, New: `u.Scheme != ""`,
 	},
 }

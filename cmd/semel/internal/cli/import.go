@@ -164,6 +164,9 @@ func (c *importCmd) rename() (map[string]string, error) {
 		if !ok || name == "" || !slices.Contains(importer.Columns(), column) {
 			return nil, wrong("--field", f, "write COLUMN=NAME; the columns are "+strings.Join(importer.Columns(), ", "))
 		}
+		if other, twice := columns[name]; twice {
+			return nil, wrong("--field", f, name+" is the source of "+other+" already; for a copy of a column, name it twice in the query, with AS")
+		}
 		for _, other := range columns {
 			if other == column {
 				return nil, wrong("--field", f, column+" has a --field already; give one for each column")

@@ -212,13 +212,14 @@ func TestImport_WrongOptions_ExitCode2(t *testing.T) {
 	t.Parallel()
 	from := homeGrown(t, `('ann', 'k1', 201, 'a')`)
 	for want, args := range map[string][]string{
-		"--query: is required for a database":   {"--from", from},
-		"--match: and --name are required":      {"--from", "redis://127.0.0.1:1/0"},
-		"--name: \"idem\": has no {key}":        {"--from", "redis://127.0.0.1:1/0", "--match", "*", "--name", "idem"},
-		"--field: \"x=y\": write COLUMN=NAME":   {"--from", from, "--query", "x", "--field", "x=y"},
-		"--field: \"key=b\": key has a --field": {"--from", from, "--query", "x", "--field", "key=a", "--field", "key=b"},
-		"--from: \"mysql\": choose sqlite:PATH": {"--from", "mysql:x"},
-		"--status: \"42\"":                      {"--from", from, "--query", "x", "--status", "42"},
+		"--query: is required for a database":                   {"--from", from},
+		"--match: and --name are required":                      {"--from", "redis://127.0.0.1:1/0"},
+		"--name: \"idem\": has no {key}":                        {"--from", "redis://127.0.0.1:1/0", "--match", "*", "--name", "idem"},
+		"--field: \"x=y\": write COLUMN=NAME":                   {"--from", from, "--query", "x", "--field", "x=y"},
+		"--field: \"key=b\": key has a --field":                 {"--from", from, "--query", "x", "--field", "key=a", "--field", "key=b"},
+		"--field: \"key=a\": a is the source of tenant already": {"--from", from, "--query", "x", "--field", "tenant=a", "--field", "key=a"},
+		"--from: \"mysql\": choose sqlite:PATH":                 {"--from", "mysql:x"},
+		"--status: \"42\"":                                      {"--from", from, "--query", "x", "--status", "42"},
 		"--from: \"" + from + ".missing\": there is no such file; see what is there with: ls -l ": {"--from", from + ".missing", "--query", "x"},
 	} {
 		if r := command(t, append([]string{"import"}, args...)...); r.code != 2 || !strings.Contains(r.stderr, want) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,8 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/alecthomas/kong"
 
 	"github.com/semel-go/semel/cmd/semel/internal/audit"
 	"github.com/semel-go/semel/cmd/semel/internal/secrets"
@@ -75,7 +74,7 @@ func with(ctx context.Context, u storeurl.URL, fn func(storeurl.Handle) error) (
 type keyFlags struct {
 	hashFlag
 	Key       raw `arg:"" help:"The idempotency key, without quotes."`
-	Operation raw `name:"operation" placeholder:"NAME" default:"http" help:"The operation (default ${default}, which is semel proxy's)."`
+	Operation raw `name:"operation" placeholder:"NAME" help:"The operation (default http, which is semel proxy's; for a hash from a log: each)."`
 	Tenant    raw `name:"tenant" placeholder:"NAME" help:"The tenant of the key; leave it out for scope single."`
 }
 
@@ -88,10 +87,10 @@ func (c *keyFlags) find(ctx context.Context, h store.Store) (store.Found, error)
 		return store.Found{}, err
 	}
 	if secret != nil {
-		hashed := k.Hashed(secret)
+		hashed := withOperation(k).Hashed(secret)
 		f, err := h.Get(ctx, hashed)
 		if hash, ok := shortHash(k.Value); ok && errors.Is(err, store.ErrNotFound) {
-			f, err = lookByHash(ctx, h, hashed.Tenant, hash)
+			f, err = lookByHash(ctx, h, store.Filter{Operation: k.Operation, Tenant: hashed.Tenant}, hash)
 		}
 		if !errors.Is(err, store.ErrNotFound) {
 			return f, err
@@ -100,19 +99,34 @@ func (c *keyFlags) find(ctx context.Context, h store.Store) (store.Found, error)
 	return look(ctx, h, k)
 }
 
-// notFound says where a record can be that is not there under its name.
-func notFound(ctx context.Context, h store.Store, k store.Key) error {
+// withOperation returns k with the operation of semel proxy, if it has none.
+func withOperation(k store.Key) store.Key {
+	k.Operation = cmp.Or(k.Operation, "http")
+	return k
+}
+
+// notFound says where a record can be that is not there under its name. Operation and
+// tenant of given are empty if they were not given.
+func notFound(ctx context.Context, h store.Store, given store.Key) error {
+	k := withOperation(given)
 	searched, tenant := fmt.Sprintf("operation %q, tenant %q, this key", k.Operation, k.Tenant), ""
 	if k.Tenant == "" {
 		searched, tenant = fmt.Sprintf("operation %q, no tenant, this key", k.Operation), ". If the key is of a tenant, give --tenant"
 	}
+	var limits []string
+	if given.Operation != "" {
+		limits = append(limits, "operation")
+	}
+	if given.Tenant != "" {
+		limits = append(limits, "tenant")
+	}
 	hash, isHash := shortHash(k.Value)
 	switch {
-	case isHash && k.Tenant != "":
-		searched += "; nor is there another key of this tenant with this hash"
-		_, err := lookByHash(ctx, h, "", hash)
+	case isHash && len(limits) > 0:
+		searched += fmt.Sprintf("; nor is there another key of this %s with this hash", strings.Join(limits, " and "))
+		_, err := lookByHash(ctx, h, store.Filter{}, hash)
 		if err == nil || errors.Is(err, errRefused) { // one key, or several
-			return noRecordError(fmt.Sprintf("not found: %s. A key of another tenant has it: leave out --tenant", searched))
+			return noRecordError(fmt.Sprintf("not found: %s. A key of another %s has it: leave out --%s", searched, strings.Join(limits, " or "), strings.Join(limits, " and --")))
 		}
 		if !errors.Is(err, store.ErrNotFound) {
 			return err
@@ -162,24 +176,6 @@ func (c *hashFlag) names(k store.Key) (keys []store.Key, main int, err error) {
 		main = 1
 	}
 	return []store.Key{k, k.Hashed(secret)}, main, nil
-}
-
-// raw is an argument with its bytes unchanged. Kong would replace bytes that are
-// not UTF-8, and so name another record.
-type raw string
-
-// Decode implements kong.MapperValue.
-func (v *raw) Decode(ctx *kong.DecodeContext) error {
-	t, err := ctx.Scan.PopValue("text")
-	if err != nil {
-		return err
-	}
-	s, ok := t.Value.(string)
-	if !ok {
-		return fmt.Errorf("expected text but got %v", t)
-	}
-	*v = raw(s)
-	return nil
 }
 
 // act carries out what an operator has asked for. With --audit it writes an entry before

@@ -83,12 +83,13 @@ func (c *inspectGetCmd) show(ctx context.Context, e *env) error {
 	})
 }
 
-// look finds a record by its key or by the hash of the key. Its error says how to
-// search for the record.
-func look(ctx context.Context, h store.Store, k store.Key) (store.Found, error) {
+// look finds a record by its key or by the hash of the key. An empty operation stands for
+// that of semel proxy, and with a hash for each. The error says how to search for the record.
+func look(ctx context.Context, h store.Store, given store.Key) (store.Found, error) {
+	k := withOperation(given)
 	f, err := h.Get(ctx, k)
 	if hash, ok := shortHash(k.Value); ok && errors.Is(err, store.ErrNotFound) {
-		if f, err := lookByHash(ctx, h, k.Tenant, hash); !errors.Is(err, store.ErrNotFound) {
+		if f, err := lookByHash(ctx, h, store.Filter{Operation: given.Operation, Tenant: k.Tenant}, hash); !errors.Is(err, store.ErrNotFound) {
 			return f, err
 		}
 	}
@@ -99,7 +100,7 @@ func look(ctx context.Context, h store.Store, k store.Key) (store.Found, error) 
 				return f, noRecordError(fmt.Sprintf("there is no record of operation %q with this key, but a saga has it: give --operation '%s'", k.Operation, of.Operation))
 			}
 		}
-		return f, notFound(ctx, h, k)
+		return f, notFound(ctx, h, given)
 	}
 	return f, err
 }
@@ -131,16 +132,15 @@ func shortHash(s string) (hash string, ok bool) {
 	return hash, isHash(hash, shortDigits)
 }
 
-// lookByHash finds the record whose key has a hash. It reads the records of the tenant,
-// or all records if tenant is empty. If several keys have the hash, the error lists them.
-func lookByHash(ctx context.Context, h store.Store, tenant, hash string) (store.Found, error) {
+// lookByHash finds the record whose key has a hash, among those of the filter. If several
+// keys have the hash, the error lists them.
+func lookByHash(ctx context.Context, h store.Store, among store.Filter, hash string) (store.Found, error) {
 	l, ok := store.As[store.Lister](h)
 	if !ok {
 		return store.Found{}, store.ErrNotFound
 	}
-	filter := store.Filter{Tenant: tenant}
 	var found []store.Found
-	for f, err := range l.List(ctx, filter) {
+	for f, err := range l.List(ctx, among) {
 		switch {
 		case errors.Is(err, store.ErrCorrupt):
 		case err != nil:

@@ -154,6 +154,21 @@ func TestInspectGet_HashOfLogs_FindsRecord(t *testing.T) {
 	}
 }
 
+// --operation narrows the search for a hash, so that a verdict is not given for the key of
+// another operation.
+func TestInspect_HashAndOperation_OfThatOperationOnly(t *testing.T) {
+	url, st := seed(t)
+	hash := store.Key{Operation: "http", Tenant: "ann", Value: "parked"}.Short()
+	const want = `operation "pay", no tenant, this key; nor is there another key of this operation with this hash. A key of another operation has it: leave out --operation`
+	r := command(t, "inspect", "resolve", hash, "--operation", "pay", "--store", url, "--fence", fenceOf(t, st, "parked"), "--reason", "r", "--verdict", "did-not-happen")
+	if r.code != program.ExitFailed || !strings.Contains(r.stderr, want) {
+		t.Errorf("of another operation: %+v", r)
+	}
+	if r := command(t, "inspect", "get", hash, "--operation", "http", "--tenant", "ann", "--store", url, "--json"); r.code != program.ExitOK || !strings.Contains(r.stdout, `"state":"unknown"`) {
+		t.Errorf("of its operation: %+v", r)
+	}
+}
+
 func TestInspectList_StateParked_IsUnknown(t *testing.T) {
 	url, _ := seed(t)
 	if r := command(t, "inspect", "list", "--state", "parked", "--store", url, "--json"); r.code != program.ExitOK || strings.Count(r.stdout, "\n") != 1 || !strings.Contains(r.stdout, `"key":"parked"`) {

@@ -12,7 +12,7 @@ Examples:
     semel proxy --upstream http://127.0.0.1:3000 --scope header:X-Account --store sqlite:/var/lib/semel.db
     semel proxy --upstream http://api:3000 --scope jwt:sub --jwks https://id.example/jwks.json --jwt-issuer https://id.example --jwt-audience api --config semel.yaml
 
-Each option can also come from the environment, as SEMEL_ and its name (--admin-listen: SEMEL_ADMIN_LISTEN), or from the file of --config. A flag goes before the environment, that before the file.
+Each option can also come from the environment, as SEMEL_ and its name (--admin-listen: SEMEL_ADMIN_LISTEN), or from the file of --config. A flag goes before the environment, that before the file. An empty variable counts as not set; an empty flag or field is refused where its default is less safe.
 
 WHAT IS PROMISED
 
@@ -41,7 +41,7 @@ The answer to a request with a key is held until it is stored. If it is larger t
 
 LIMITS (--tenant-requests, --max-requests)
 
-Each tenant may have --tenant-requests in flight and --tenant-keys in a minute, may hold --tenant-spool bytes of bodies, and may send and get --tenant-bytes bytes of bodies and answers in a minute; beyond that it is answered 429 tenant_limit. --max-requests, --max-keys and --max-spool bound all tenants together: 503 overloaded. Both answers have a Retry-After, and nothing was done. The 429 is sent after --refusal-pause. The limits of a minute refill evenly: with --tenant-keys 60000 a tenant that was idle may send 60000 requests at once, and then 1000 a second; of --tenant-bytes an eighth may come at once. /metrics counts each (semel_limit_tenant_requests_refused_total and so on). A warning names the tenant, the limit and the option when a limit begins to refuse; the next comes after a minute without refusals. Requests without a key are of no known tenant: --max-requests bounds them, apart from those with a key; so it bounds WebSockets, too.
+Each tenant may have --tenant-requests in flight and --tenant-keys in a minute, may hold --tenant-spool bytes of bodies, and may send and get --tenant-bytes bytes of bodies and answers in a minute, replays and answers that are not kept among them; beyond that it is answered 429 tenant_limit. --max-requests, --max-keys and --max-spool bound all tenants together: 503 overloaded. Both answers have a Retry-After, and nothing was done. The 429 is sent after --refusal-pause. The limits of a minute refill evenly: with --tenant-keys 60000 a tenant that was idle may send 60000 requests at once, and then 1000 a second; of --tenant-bytes an eighth may come at once. /metrics counts each (semel_limit_tenant_requests_refused_total and so on). A warning names the tenant, the limit and the option when a limit begins to refuse; the next comes after a minute without refusals. Requests without a key are of no known tenant: --max-requests bounds them, apart from those with a key; so it bounds WebSockets, too.
 
 A body that --key-from reads is parsed without being held as a whole; bodies over 64 KiB are parsed 16 MiB at a time. Bodies over 64 KiB are in temporary files (TMPDIR; without one, beside the SQLite file).
 
@@ -91,7 +91,8 @@ RECONCILING (--reconcile-url, with on-doubt park)
     POST {"operation":"http","tenant":"ann","key":"k1","request_digest":"9f…",
           "fence":1795000000000000,"attempts":1,"first_seen":"2026-11-20T10:00:00Z"}
 
-    {"happened":true,"response":{"status":201,"headers":{"Location":"/p/1"},"body":"{}"}}
+    {"happened":true,"response":{"status":201,"body":"{}",
+                                 "headers":{"Content-Type":"application/json"}}}
                                         it happened: duplicates get this answer
                                         ("body_base64" for a body that is no text)
     {"happened":false,"final":true}     it did not happen and never will: the next
@@ -99,7 +100,7 @@ RECONCILING (--reconcile-url, with on-doubt park)
     {"happened":null}                   not known: it stays parked, and is asked
                                         about again
 
-Anything else is "not known" too: another status than 200, another Content-Type than application/json, no answer in time, "happened":true without a response, and "happened":false without "final":true, because the request may still be on its way. To answer "final", first see to it that a request with this key and a Semel-Fence lower than "fence" is refused from now on. It is asked when a duplicate comes, and every --reconcile-every. With --hash-keys-file, "tenant" and "key" are hashes; "key" is the Semel-Key-Hash that the service got.
+Anything else is "not known" too: another status than 200, another Content-Type than application/json, no answer in time, "happened":true without a response, and "happened":false without "final":true, because the request may still be on its way. To answer "final", first see to it that a request with this key and a Semel-Fence lower than "fence" is refused from now on. It is asked when a duplicate comes, and every --reconcile-every. With no-store, the status of the answer is kept and nothing else. A round of --reconcile-every cannot tell the rules of one operation apart: it keeps the answer for the longest retention among them, and only the status if one of them has no-store. Where that is too much, give the rule an operation of its own. With --hash-keys-file, "tenant" and "key" are hashes; "key" is the Semel-Key-Hash that the service got.
 
 REPLAYS AND RIGHTS (--authorize-url)
 
@@ -140,7 +141,7 @@ THE FILE (--config)
       - match: /uploads/
         pass-through: true
 
-A rule can set on-doubt, methods, require-key, key-from, wait, retention, no-store, keep-5xx, final-statuses, no-effect-statuses, upstream-timeout, pass-through and operation, whatever flags say. Rules can change without harm, but for a new "operation": under another name, kept keys are not found. With rules, paths with empty or dot segments are refused (400). Methods count in any spelling. If a path matches a stricter rule once its capitals, a slash at its end, ;parameters, escaped slashes or a suffix such as .json are ignored, that rule applies.
+A rule can set on-doubt, methods, require-key, key-from, wait, retention, no-store, keep-5xx, final-statuses, no-effect-statuses, upstream-timeout, pass-through and operation, whatever flags say. Rules can change without harm, but for a new "operation": under another name, kept keys are not found. An option that has no effect in its rule, such as require-key with pass-through or for a method that is not protected, is refused at the start. With rules, paths with empty or dot segments are refused (400). Methods count in any spelling. If a path matches a stricter rule once its capitals, a slash at its end, ;parameters, escaped slashes or a suffix such as .json are ignored, that rule applies. If the rule that matches so is weaker, it does not apply: as in net/http, /orders does not match /orders/. If it has an operation of its own, one key then takes effect under each spelling. A service that takes both needs a rule for each, with one operation.
 
 ADMIN (--admin-listen)
 

@@ -194,3 +194,21 @@ func runDeliverer(e *env, args []string, command ...string) error {
 	}
 	return err
 }
+
+// raw is an argument with its bytes unchanged. Kong would replace bytes that are
+// not UTF-8, and so name another record.
+type raw string
+
+// Decode implements kong.MapperValue.
+func (v *raw) Decode(ctx *kong.DecodeContext) error {
+	t, err := ctx.Scan.PopValue("text")
+	if err != nil {
+		return err
+	}
+	s, ok := t.Value.(string)
+	if !ok {
+		return fmt.Errorf("expected text but got %v", t)
+	}
+	*v = raw(s)
+	return nil
+}

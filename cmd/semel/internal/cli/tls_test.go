@@ -93,9 +93,9 @@ func TestProxy_BadTLSFile_NamesItsOption(t *testing.T) {
 		"--tls-cert":      {"--tls-cert", none, "--tls-key", key},
 		"--upstream-ca":   {"--upstream-cert", cert, "--upstream-key", key, "--upstream-ca", none},
 		"--upstream-key":  {"--upstream-cert", cert, "--upstream-key", none},
-		"--hook-ca":       {"--hook-ca", none},
+		"--hook-ca":       {"--authorize-url", "https://127.0.0.1:1", "--hook-ca", none},
 	} {
-		r := command(t, append([]string{"proxy", "--upstream", "http://127.0.0.1:1", "--scope", "single", "--store", "memory:"}, args...)...)
+		r := command(t, append([]string{"proxy", "--upstream", "https://127.0.0.1:1", "--scope", "single", "--store", "memory:"}, args...)...)
 		if want := "semel proxy: " + option + ": cannot be used: " + none + ": "; r.code != program.ExitUsage || !strings.Contains(r.stderr, want) {
 			t.Errorf("%q: exit code %d\n got %s\nwant %s", args, r.code, r.stderr, want)
 		}

@@ -23,6 +23,7 @@ type Source struct {
 	File  File
 	name  string
 	lines map[string]int // "lease", "rules[0].match" → line
+	empty []string       // fields without a value, such as "trusted-gateways:" alone
 }
 
 // ReadFile reads and parses a file. A mistake in its content is an input.Error
@@ -61,7 +62,17 @@ func Parse(name string, doc []byte) (*Source, error) {
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return nil, &input.Error{Field: name, Want: "has more than one document; put everything into the first"}
 	}
-	return s, nil
+	return s, s.withoutValue()
+}
+
+// withoutValue returns an error for each field without a value. It would count as not set,
+// and most people who write a field do not mean its default.
+func (s *Source) withoutValue() error {
+	var errs []error
+	for _, field := range s.empty {
+		errs = append(errs, &input.Error{Field: s.at(field), Want: "has no value; give it one, or remove the line"})
+	}
+	return errors.Join(errs...)
 }
 
 // index records the line of each field.
@@ -77,6 +88,9 @@ func (s *Source) index(path string, n *yaml.Node, depth int) {
 				field = path + "." + field
 			}
 			s.lines[field] = n.Content[i].Line
+			if n.Content[i+1].Tag == "!!null" && field != "rules" { // without rules, all follow the top level
+				s.empty = append(s.empty, field)
+			}
 			s.index(field, n.Content[i+1], depth+1)
 		}
 	case yaml.SequenceNode:

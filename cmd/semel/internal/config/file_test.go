@@ -24,6 +24,8 @@ func TestReadFile_Mistake_NamesLineFieldValue(t *testing.T) {
 		"no YAML":                    {"listen: [\n", `f.yaml:1: did not find expected node content`},
 		"a tab":                      {"rules:\n\t- match: /a\n", `f.yaml:2: found character that cannot start any token`},
 		"a field twice":              {"lease: 1s\nlease: 2s\n", `f.yaml:2: lease: mapping key "lease" already defined`},
+		"a field without a value":    {"lease: 1s\ntrusted-gateways:\n#  - 10.0.0.0/8\n", `f.yaml:2: trusted-gateways: has no value; give it one, or remove the line`},
+		"a field of a rule without":  {"rules:\n  - match: /a\n    require-key:\n", `f.yaml:3: rules[0].require-key: has no value`},
 		"two documents":              {"lease: 1s\n---\nlease: 2s\n", `f.yaml: has more than one document`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,17 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"net/url"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/semel-go/semel/cmd/semel/internal/input"
-	"github.com/semel-go/semel/store"
 )
 
 // Resolve merges the flags, the file, which may be nil, and the defaults, in this
@@ -27,6 +24,7 @@ func Resolve(flags *Options, file *Source) (*Config, error) {
 		merged, rules = file.File.Options, file.File.Rules
 	}
 	overlay(&merged, flags)
+	r.empty(reflect.ValueOf(&merged).Elem())
 	c := r.config(&merged)
 	c.where = r.where
 	r.rules(c, &merged, rules)
@@ -37,6 +35,40 @@ type resolver struct {
 	flags *Options
 	file  *Source
 	errs  []error
+}
+
+// mayBeEmpty are the options for which an empty text or list has a meaning of its own, or
+// is refused elsewhere.
+var mayBeEmpty = []string{
+	"upstream", "scope", "listen", "store", "host-header", "reconcile-url", "authorize-url", "operation", "on-doubt", "key-headers", "methods",
+	"key-from", "upgrades", "replay-headers", "refusal-origins",
+}
+
+// empty refuses options that are given without a value, as by a variable of a shell that is
+// not set. They would stand for the default, which often is less safe: trusted-gateways
+// would trust all peers.
+func (r *resolver) empty(options reflect.Value) {
+	for i := range options.NumField() {
+		name, v := options.Type().Field(i).Tag.Get("yaml"), options.Field(i)
+		if v.Kind() == reflect.Struct {
+			r.empty(v)
+			continue
+		}
+		if v.IsNil() || slices.Contains(mayBeEmpty, name) {
+			continue
+		}
+		switch v = v.Elem(); v.Kind() {
+		case reflect.String:
+			if v.Len() == 0 {
+				r.bad(name, "", "is empty; give it a value, or leave it out")
+			}
+		case reflect.Slice:
+			if v.Len() == 0 && v.Type().Elem().Kind() == reflect.String {
+				r.bad(name, "", "is empty; name at least one, or leave it out")
+			}
+		default:
+		}
+	}
 }
 
 // where names the place of an option: the flag if it was given, otherwise the file.
@@ -103,103 +135,9 @@ func (r *resolver) config(o *Options) *Config {
 	c.WriteTimeout = r.writeTimeout(o)
 	c.Limits = r.limits(&o.Limits, c.MaxBody)
 	r.observation(c, &o.Observation)
-	c.Connections = r.connections(&o.Transports)
+	c.Connections = r.connections(&o.Transports, c.Upstream, c.ReconcileURL, c.AuthorizeURL)
 	c.Protected = canonicalNames(c.Protected)
 	return c
-}
-
-// rules resolves the rules, and the route for requests that match no rule.
-func (r *resolver) rules(c *Config, o *Options, rules []Rule) {
-	operation := or(o.Operation, "http")
-	c.Rest = r.route("", &o.Calls)
-	c.Rest.Match, c.Rest.Operation = "/", operation
-	r.operation("operation", operation)
-	seen := http.NewServeMux()
-	for i := range rules {
-		rule, field := &rules[i], fmt.Sprintf("rules[%d]", i)
-		calls := o.Calls
-		overlay(&calls, &rule.Calls)
-		route := r.route(field+".", &calls)
-		route.Match, route.PassThrough, route.Operation = plain(rule.Match), rule.PassThrough, or(rule.Operation, operation)
-		r.operation(field+".operation", route.Operation)
-		if err := register(seen, route.Match); err != nil {
-			r.bad(field+".match", rule.Match, "%v", err)
-		}
-		c.Rules = append(c.Rules, route)
-	}
-	if c.ReconcileURL != nil && !c.Parks() {
-		r.bad("reconcile-url", input.Masked(c.ReconcileURL), "is asked only about parked requests; set on-doubt to park, here or in a rule")
-	}
-}
-
-// plain returns a pattern with its host in the form of Host.
-func plain(pattern string) string {
-	end := max(strings.IndexByte(pattern, '/'), 0)
-	start := strings.LastIndexAny(pattern[:end], " \t") + 1 // after the method
-	return pattern[:start] + Host(pattern[start:end]) + pattern[end:]
-}
-
-// Host normalizes a host name without a port: lower case, no dot at the end.
-func Host(name string) string { return strings.TrimSuffix(strings.ToLower(name), ".") }
-
-// registeredAt matches the source line in messages of ServeMux.
-var registeredAt = regexp.MustCompile(` \(registered at [^)]*\)`)
-
-// register turns ServeMux's panics about patterns into errors.
-func register(mux *http.ServeMux, pattern string) (err error) {
-	if pattern == "" {
-		return errors.New("is required: a pattern such as POST /payments/{id}, or /files/ for all below")
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			why, _, _ := strings.Cut(fmt.Sprint(p), "\n")
-			err = fmt.Errorf("is no pattern, or conflicts with another rule's: %s", registeredAt.ReplaceAllString(why, ""))
-		}
-	}()
-	mux.Handle(pattern, http.NotFoundHandler())
-	return nil
-}
-
-// route resolves what a rule says; prefix is "" for the top level.
-func (r *resolver) route(prefix string, o *Calls) Route {
-	at := func(field string) string {
-		if r.file != nil {
-			if _, ok := r.file.lines[prefix+field]; ok {
-				return prefix + field
-			}
-		}
-		return field
-	}
-	route := Route{
-		Methods: or(o.Methods, []string{http.MethodPost, http.MethodPatch}), RequireKey: or(o.RequireKey, false), KeyFrom: or(o.KeyFrom, nil),
-		NoStore: or(o.NoStore, false), Keep5xx: or(o.Keep5xx, false),
-		Wait:            r.span(at("wait"), o.Wait, 0, 0, 10*time.Minute),
-		Retention:       r.span(at("retention"), o.Retention, 24*time.Hour, time.Second, 3650*24*time.Hour),
-		UpstreamTimeout: r.span(at("upstream-timeout"), o.UpstreamTimeout, time.Minute, time.Millisecond, 24*time.Hour),
-	}
-	r.statuses(at, &route, &o.Statuses)
-	policy := or(o.OnDoubt, store.Retry.String())
-	if err := route.OnDoubt.UnmarshalText([]byte(policy)); err != nil {
-		r.bad(at("on-doubt"), policy, "choose retry or park")
-	}
-	for _, m := range route.Methods {
-		if !isToken(m) || m != strings.ToUpper(m) || m == http.MethodConnect {
-			r.bad(at("methods"), m, "is no method that can be protected; write it in capitals, such as POST, PUT, PATCH or DELETE")
-		}
-	}
-	if len(route.Methods) == 0 {
-		r.bad(at("methods"), "", "is empty; for a rule that protects nothing write pass-through: true")
-	}
-	if slices.Contains(route.KeyFrom, "") {
-		r.bad(at("key-from"), "", "has an empty field; write paths such as order.id")
-	}
-	return route
-}
-
-func (r *resolver) operation(field, name string) {
-	if name == "" || len(name) > 100 || strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c > '~' || c == '#' || c == '"' || c == '\\' }) {
-		r.bad(field, name, `give a name of 1 to 100 printable ASCII characters without #, " and \`)
-	}
 }
 
 // span is a duration within its limits.

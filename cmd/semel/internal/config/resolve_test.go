@@ -97,6 +97,17 @@ func TestResolve_OutOfRange_ErrorNamesLimits(t *testing.T) {
 		least + "methods: []\n":                                          `f.yaml:2: methods: is empty`,
 		least + "key-headers: [\"a b\"]\n":                               `f.yaml:2: key-headers: "a b": is no header name`,
 		least + "key-headers: []\n":                                      `f.yaml:2: key-headers: is empty`,
+		least + "trusted-gateways: []\n":                                 `f.yaml:2: trusted-gateways: is empty; name at least one, or leave it out`,
+		least + "fingerprint-headers: []\n":                              `f.yaml:2: fingerprint-headers: is empty`,
+		least + "protected-headers: []\n":                                `f.yaml:2: protected-headers: is empty`,
+		least + "tls-client-ca: ''\n":                                    `f.yaml:2: tls-client-ca: is empty; give it a value, or leave it out`,
+		least + "hash-keys-file: ''\n":                                   `f.yaml:2: hash-keys-file: is empty`,
+		least + "jwt-issuer: ''\n":                                       `f.yaml:2: jwt-issuer: is empty`,
+		least + "upstream-ca: ca.pem\n":                                  `f.yaml:2: upstream-ca: has no effect, because nothing is sent by TLS; give upstream an https: URL`,
+		least + "upstream-cert: c\nupstream-key: k\n":                    `f.yaml:2: upstream-cert: has no effect`,
+		least + "hook-ca: ca.pem\n":                                      `f.yaml:2: hook-ca: has no effect, because nothing is sent by TLS; give reconcile-url or authorize-url`,
+		least + "authorize-url: http://a\nhook-ca: ca.pem\n":             `f.yaml:3: hook-ca: has no effect`,
+		least + "rules: [{match: post /a}]\n":                            `f.yaml:2: rules[0].match: "post /a": never matches, because methods count in capitals`,
 		least + "key-from: ['']\n":                                       `f.yaml:2: key-from: has an empty field`,
 		least + "operation: a#b\n":                                       `f.yaml:2: operation: "a#b": give a name`,
 		least + "reconcile-url: http://x\n":                              `f.yaml:2: reconcile-url: "http://x": is asked only about parked requests`,
@@ -168,13 +179,52 @@ func TestOptions_FlagsAndFields_SameNames(t *testing.T) {
 	}
 }
 
-// A rule with pass-through never parks, even if it sets or inherits on-doubt park.
+// A rule with options that cannot change anything looks as if it protected its requests.
+func TestResolve_RuleWithoutEffect_IsMistake(t *testing.T) {
+	const with, method = "has no effect with pass-through", "has no effect, because PUT is none of the protected methods (POST, PATCH); add methods: [PUT]"
+	for rule, want := range map[string]string{
+		"match: /a, pass-through: true, require-key: true":    "require-key: " + with,
+		"match: /a, pass-through: true, on-doubt: park":       "on-doubt: " + with,
+		"match: /a, pass-through: true, operation: pay":       `operation: "pay": ` + with,
+		"match: /a, pass-through: true, upstream-timeout: 2m": "",
+		"match: /a, require-key: true":                        "",
+		"match: PUT /a, require-key: true":                    "require-key: " + method,
+		"match: PUT h.example/a, no-effect-statuses: [404]":   "no-effect-statuses: " + method,
+		"match: PUT /a, operation: pay":                       `operation: "pay": ` + method,
+		"match: PUT /a, methods: [PUT], require-key: true":    "",
+		"match: PUT /a, upstream-timeout: 2m":                 "",
+		"match: PUT /a":                                       "",
+	} {
+		_, err := resolve(t, &Options{}, least+"rules: [{"+rule+"}]\n")
+		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), "f.yaml:2: rules[0]."+want) || !input.Is(err)) {
+			t.Errorf("%s\n got %v\nwant %s", rule, err, want)
+		}
+	}
+}
+
+// An empty list of protocols and a rule's empty list of fields have a meaning of their own.
+func TestResolve_EmptyList_MeansNone(t *testing.T) {
+	c, err := resolve(t, &Options{}, least+"upgrades: []\nkey-from: [id]\nrules: [{match: /a, key-from: []}]\n")
+	if err != nil || len(c.Upgrades) != 0 || len(c.Rules[0].KeyFrom) != 0 || len(c.Rest.KeyFrom) != 1 {
+		t.Errorf("%v, %+v", err, c)
+	}
+}
+
+// The files for hooks are for the one of them that has TLS.
+func TestResolve_OneHookHasTLS_FilesTaken(t *testing.T) {
+	c, err := resolve(t, &Options{}, least+"on-doubt: park\nreconcile-url: https://a\nauthorize-url: http://127.0.0.1:1\nhook-ca: ca.pem\n")
+	if err != nil || c.Hooks.CA != "ca.pem" {
+		t.Errorf("%v, %+v", err, c)
+	}
+}
+
+// A rule with pass-through never parks, even if it inherits on-doubt park.
 func TestParks_PassThroughRule_False(t *testing.T) {
-	c, err := resolve(t, &Options{}, least+"rules: [{match: /files/, pass-through: true, on-doubt: park}]\n")
+	c, err := resolve(t, &Options{}, least+"rules: [{match: /files/, pass-through: true}]\n")
 	if err != nil || c.Parks() {
 		t.Errorf("parks %v, %v", c.Parks(), err)
 	}
-	c, err = resolve(t, &Options{}, least+"rules: [{match: /files/, pass-through: true, on-doubt: park}, {match: /pay, on-doubt: park}]\n")
+	c, err = resolve(t, &Options{}, least+"rules: [{match: /files/, pass-through: true}, {match: /pay, on-doubt: park}]\n")
 	if err != nil || !c.Parks() {
 		t.Errorf("with one that parks: parks %v, %v", c.Parks(), err)
 	}

@@ -3,7 +3,9 @@ package config
 import (
 	"net/netip"
 	"net/textproto"
+	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/semel-go/semel/cmd/semel/internal/tlsfile"
@@ -38,8 +40,9 @@ type Connections struct {
 	Upgrades   []string // in lower case
 }
 
-// connections resolves the options of connections.
-func (r *resolver) connections(o *Transports) Connections {
+// connections resolves the options of connections. The URLs, which are nil if they are not
+// given, say whether there is TLS.
+func (r *resolver) connections(o *Transports, upstream *url.URL, hooks ...*url.URL) Connections {
 	c := Connections{
 		Listener:  tlsfile.Files{Cert: or(o.TLSCert, ""), Key: or(o.TLSKey, ""), CA: or(o.TLSClientCA, "")},
 		Upstream:  tlsfile.Files{Cert: or(o.UpstreamCert, ""), Key: or(o.UpstreamKey, ""), CA: or(o.UpstreamCA, "")},
@@ -57,6 +60,8 @@ func (r *resolver) connections(o *Transports) Connections {
 	for _, name := range or(o.TrustedGateways, nil) {
 		r.gateway(&c, name)
 	}
+	r.inClear("upstream", c.Upstream, "upstream", upstream)
+	r.inClear("hook", c.Hooks, "reconcile-url or authorize-url", hooks...)
 	for _, name := range c.Protected {
 		if !isToken(name) {
 			r.bad("protected-headers", name, "is no header name")
@@ -69,6 +74,16 @@ func (r *resolver) connections(o *Transports) Connections {
 		c.Upgrades = append(c.Upgrades, strings.ToLower(name))
 	}
 	return c
+}
+
+// inClear refuses files for TLS towards URLs of which none has TLS.
+func (r *resolver) inClear(prefix string, f tlsfile.Files, names string, urls ...*url.URL) {
+	if slices.ContainsFunc(urls, func(u *url.URL) bool { return u != nil && u.Scheme == "https" }) {
+		return
+	}
+	for _, part := range f.Parts() {
+		r.bad(prefix+"-"+part, "", "has no effect, because nothing is sent by TLS; give %s an https: URL, or leave the file out", names)
+	}
 }
 
 // gateway adds a trusted peer.

@@ -21,6 +21,8 @@ type Hook struct {
 	timeout time.Duration
 	client  *http.Client
 	trust   bool // X-Forwarded-* as they come in are true
+
+	statusOnly bool // see StatusOnly
 }
 
 // New makes a Hook; each question takes at most timeout. The files, which may be nil,
@@ -40,6 +42,14 @@ func New(u *url.URL, timeout time.Duration, files *tlsfile.Source) *Hook {
 // TrustForwarded makes Authorize pass incoming X-Forwarded-For, -Host and -Proto
 // on, as the upstream gets them. Call it before the first call of Authorize.
 func (h *Hook) TrustForwarded() { h.trust = true }
+
+// StatusOnly returns a Hook whose verdicts have the status of the answer and nothing
+// else, for requests with no-store. It shares its connections with h.
+func (h *Hook) StatusOnly() *Hook {
+	own := *h
+	own.statusOnly = true
+	return &own
+}
 
 // Close closes the idle connections.
 func (h *Hook) Close() { h.client.CloseIdleConnections() }

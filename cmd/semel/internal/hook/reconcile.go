@@ -122,7 +122,7 @@ func (h *Hook) Reconcile(ctx context.Context, q Question) (semel.Verdict, error)
 	if len(doc) > maxAnswer {
 		return semel.Verdict{}, fmt.Errorf("reconcile-url: the answer has more than %d bytes", maxAnswer)
 	}
-	v, err := verdict(doc)
+	v, err := h.verdict(doc)
 	if err != nil {
 		return semel.Verdict{}, fmt.Errorf("reconcile-url: %w", err)
 	}
@@ -131,7 +131,7 @@ func (h *Hook) Reconcile(ctx context.Context, q Question) (semel.Verdict, error)
 
 // verdict reads an answer. Whatever is not plainly a yes or a final no is
 // "not known".
-func verdict(doc []byte) (semel.Verdict, error) {
+func (h *Hook) verdict(doc []byte) (semel.Verdict, error) {
 	var a answer
 	if err := json.Unmarshal(doc, &a); err != nil {
 		return semel.Verdict{}, fmt.Errorf("the answer is not understood: %w", err)
@@ -154,6 +154,9 @@ func verdict(doc []byte) (semel.Verdict, error) {
 	o, err := a.Response.outcome()
 	if err != nil {
 		return semel.Verdict{}, err
+	}
+	if h.statusOnly {
+		o = store.Outcome{Code: o.Code, Gone: true}
 	}
 	return semel.Happened(o), nil
 }
@@ -212,6 +215,10 @@ func (r *response) outcome() (store.Outcome, error) {
 			return o, errors.New("response.body_base64: is no base64")
 		}
 		o.Body = body
+	}
+	typed := slices.ContainsFunc(o.Header, func(h store.Header) bool { return h.Name == "Content-Type" })
+	if len(o.Body) > 0 && !typed {
+		o.Header = append(o.Header, store.Header{Name: "Content-Type"}) // empty, so that a replay guesses none
 	}
 	return o, nil
 }

@@ -82,7 +82,7 @@ func TestReconcile_KeyNotUTF8_NotAsked(t *testing.T) {
 }
 
 func TestReconcile_OnlyClearAnswerDecides(t *testing.T) {
-	kept := store.Outcome{Code: 201, Header: []store.Header{{Name: "Link", Value: "a"}, {Name: "Link", Value: "b"}, {Name: "Location", Value: "/p/1"}}, Body: []byte(`{"id":1}`)}
+	kept := store.Outcome{Code: 201, Header: []store.Header{{Name: "Link", Value: "a"}, {Name: "Link", Value: "b"}, {Name: "Location", Value: "/p/1"}, {Name: "Content-Type"}}, Body: []byte(`{"id":1}`)}
 	for name, c := range map[string]struct {
 		doc  string
 		want semel.Verdict
@@ -90,7 +90,7 @@ func TestReconcile_OnlyClearAnswerDecides(t *testing.T) {
 	}{
 		"it happened": {`{"happened":true,"response":{"status":201,"headers":{"location":"/p/1","Link":["a","b"]},"body":"{\"id\":1}"}}`,
 			semel.Happened(kept), ""},
-		"it happened, in base64": {`{"happened":true,"response":{"status":200,"body_base64":"AAE="}}`, semel.Happened(store.Outcome{Code: 200, Body: []byte{0, 1}}), ""},
+		"it happened, in base64": {`{"happened":true,"response":{"status":200,"body_base64":"AAE="}}`, semel.Happened(store.Outcome{Code: 200, Header: []store.Header{{Name: "Content-Type"}}, Body: []byte{0, 1}}), ""},
 		"it happened, no body":   {`{"happened":true,"response":{"status":204}}`, semel.Happened(store.Outcome{Code: 204}), ""},
 		"never":                  {`{"happened":false,"final":true}`, semel.DidNotHappen(), ""},
 		"not yet":                {`{"happened":false}`, semel.Verdict{}, ""},

@@ -112,7 +112,7 @@ func (v *Visit) Spool(n int) error {
 // CountsBytes reports whether Keep counts anything.
 func (v *Visit) CountsBytes() bool { return v != nil && v.account != nil && v.account.bytes != nil }
 
-// Keep counts n bytes of an answer that may be kept. The answer is never refused, but
+// Keep counts n bytes of an answer, whether it is kept or not. It is never refused, but
 // the tenant's next requests are until the excess is worked off. End does the same
 // with the bytes of the body.
 func (v *Visit) Keep(n int64) {

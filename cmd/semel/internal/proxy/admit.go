@@ -111,19 +111,18 @@ func (p *Proxy) countWithoutKey(next http.Handler, r *config.Route, counts *metr
 	})
 }
 
-// countAnswer counts the bytes of answers that are kept for the tenant.
-func countAnswer(next http.Handler, most int64) http.Handler {
+// countAnswer counts the bytes that a request with a key sends to its tenant: the first
+// answer, a replay or a refusal.
+func countAnswer(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := limit.FromContext(r.Context())
-		if _, keyed := semel.FromContext(r.Context()); !keyed || !v.CountsBytes() {
+		if v == nil {
 			next.ServeHTTP(w, r)
 			return
 		}
 		c := &countingWriter{ResponseWriter: w}
+		defer func() { v.Keep(c.written) }() // also if the answer is broken off
 		next.ServeHTTP(c, r)
-		if c.written <= most {
-			v.Keep(c.written)
-		}
 	})
 }
 

@@ -56,8 +56,8 @@ type parkingOperation struct {
 	guard     *semel.Guard
 }
 
-// parkingOperations returns the operations that park, each with the guard of
-// its first rule.
+// parkingOperations returns the operations that park, each with one Guard for all its
+// rules, because a parked record does not name its rule.
 func (p *Proxy) parkingOperations() ([]parkingOperation, error) {
 	if p.reconcile == nil {
 		return nil, nil
@@ -66,21 +66,42 @@ func (p *Proxy) parkingOperations() ([]parkingOperation, error) {
 		return nil, errors.New("reconcile-every: this store cannot list its records; set reconcile-every to 0")
 	}
 	var ops []parkingOperation
-	seen := map[string]bool{}
-	routes := append([]config.Route{p.Config.Rest}, p.Config.Rules...)
-	for i := range routes {
-		r := &routes[i]
-		if r.PassThrough || r.OnDoubt != semel.Park || seen[r.Operation] {
+	for _, r := range mergedByOperation(p.Config) {
+		if r.OnDoubt != semel.Park {
 			continue
 		}
 		g, err := semel.New(p.Store, p.options(r, p.background, p.Secrets))
 		if err != nil {
 			return nil, err
 		}
-		seen[r.Operation] = true
 		ops = append(ops, parkingOperation{r.Operation, g})
 	}
 	return ops, nil
+}
+
+// mergedByOperation returns one route for each operation. It parks if a rule of the
+// operation parks, has the longest retention of the rules, and keeps no answers if a
+// rule has no-store. So a background verdict never expires too early for its rule, and
+// never keeps an answer that its rule does not keep.
+func mergedByOperation(c *config.Config) (merged []*config.Route) {
+	byName := map[string]*config.Route{}
+	routes := append([]config.Route{c.Rest}, c.Rules...) // copies, which may change
+	for i := range routes {
+		r := &routes[i]
+		m := byName[r.Operation]
+		switch {
+		case r.PassThrough:
+		case m == nil:
+			byName[r.Operation] = r
+			merged = append(merged, r)
+		default:
+			m.Retention, m.NoStore = max(m.Retention, r.Retention), m.NoStore || r.NoStore
+			if r.OnDoubt == semel.Park {
+				m.OnDoubt = semel.Park
+			}
+		}
+	}
+	return merged
 }
 
 func (p *Proxy) reconcileAll(ctx context.Context, ops []parkingOperation) {

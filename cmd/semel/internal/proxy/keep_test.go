@@ -111,6 +111,34 @@ func TestOutcomeUnknown_OfService_StaysInDoubt(t *testing.T) {
 	}
 }
 
+// If the service has a Semel of its own that replays an answer without its body, the empty
+// body is no answer: the first client and each duplicate learn that it is not kept.
+func TestOutcomeNotKept_OfService_ReachesEachClient(t *testing.T) {
+	for _, result := range []string{"", "final"} {
+		s := play(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Idempotent-Replayed", "true")
+			w.Header().Set("Semel-Outcome", "not-kept")
+			if result != "" {
+				w.Header().Set("Semel-Result", result)
+			}
+			w.WriteHeader(http.StatusCreated)
+		}, "scope: single\n")
+		for i := range 3 {
+			var key []string
+			if i < 2 {
+				key = []string{"Idempotency-Key", "k"}
+			}
+			r := s.send("POST", "/pay", "", key...)
+			if r.status != http.StatusCreated || r.header.Get("Semel-Outcome") != "not-kept" {
+				t.Errorf("result %q, answer %d looks empty: %+v", result, i, r)
+			}
+		}
+		if n := s.backend.count(); n != 2 {
+			t.Errorf("result %q: the service was asked %d times, want one for the key and one without", result, n)
+		}
+	}
+}
+
 // A service below a path of --upstream redirects to its log-in page with the path that it
 // got itself. The redirect is no result, as without such a path.
 func TestLoginRedirect_UpstreamHasPath_RunsAgain(t *testing.T) {

@@ -148,6 +148,25 @@ func TestLimits_KeptBytes_NextRequest429(t *testing.T) {
 	}
 }
 
+// Answers that are too large to keep, and replays, cost as much as those that are kept.
+func TestLimits_AnswersNotKeptAndReplays_Count(t *testing.T) {
+	for name, c := range map[string]struct {
+		size int
+		keys []string
+	}{"too large to keep": {40 << 10, []string{"1", "2"}}, "replays": {3 << 10, []string{"1", "1", "1", "2"}}} {
+		s := play(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, c.size)) }, byTenant+"tenant-bytes: 64KiB\nmax-outcome: 4KiB\n")
+		for i, key := range c.keys {
+			want := http.StatusOK
+			if i == len(c.keys)-1 {
+				want = http.StatusTooManyRequests
+			}
+			if r := s.pay(key, "X-Tenant", "ann"); r.status != want {
+				t.Errorf("%s: request %d: %d, want %d", name, i, r.status, want)
+			}
+		}
+	}
+}
+
 // begin sends the head of a request, and n bytes of a body of 100,000.
 func (s *stage) begin(tenant, key string, n int) net.Conn {
 	s.t.Helper()

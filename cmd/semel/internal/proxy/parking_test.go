@@ -2,9 +2,11 @@ package proxy_test
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/semel-go/semel/store"
 )
@@ -39,7 +41,7 @@ func TestReconcileRound_SharedOperation_AskedOnce(t *testing.T) {
 rules:
   - {match: /a, on-doubt: park, operation: pay}
   - {match: /b, on-doubt: retry, operation: try}
-  - {match: /c, on-doubt: park, operation: raw, pass-through: true}
+  - {match: /c, pass-through: true}
   - {match: /d, on-doubt: park, operation: pay}
   - {match: /e, on-doubt: park, operation: ship}
 `)
@@ -53,7 +55,7 @@ rules:
 func TestReconcileRound_OneRuleParks_OperationAsked(t *testing.T) {
 	o := newOracle(t)
 	o.say(`{"happened":true,"response":{"status":201,"body":"found"}}`)
-	s := play(t, failing, "scope: single\nreconcile-url: "+o.URL+"\nreconcile-every: 20ms\nrules: [{match: POST /try, on-doubt: retry}, {match: POST /raw, pass-through: true, on-doubt: park}, {match: POST /pay, on-doubt: park}]\n")
+	s := play(t, failing, "scope: single\nreconcile-url: "+o.URL+"\nreconcile-every: 20ms\nrules: [{match: POST /try, on-doubt: retry}, {match: POST /raw, pass-through: true}, {match: POST /pay, on-doubt: park}]\n")
 	s.pay("k")
 	if got := s.state(store.Key{Operation: "http", Value: "k"}); got != store.Unknown {
 		t.Fatalf("it is %v", got)
@@ -62,5 +64,66 @@ func TestReconcileRound_OneRuleParks_OperationAsked(t *testing.T) {
 	eventually(t, "it is settled", func() bool { return s.state(store.Key{Operation: "http", Value: "k"}) == store.Completed })
 	if log := s.log.String(); strings.Contains(log, "could not all be asked about") {
 		t.Errorf("the log is\n%s", log)
+	}
+}
+
+// A parked record does not name its rule. So a round keeps a verdict for the longest
+// retention of the operation: if it expired earlier, a duplicate would reach the service again.
+func TestReconcileRound_RuleKeepsLonger_VerdictKeptAsLong(t *testing.T) {
+	for name, doc := range map[string]string{
+		"the rule": "retention: 1s\nrules: [{match: POST /pay, retention: 30d}]\n",
+		"the rest": "retention: 30d\nrules: [{match: POST /try, retention: 1s}]\n",
+	} {
+		o := newOracle(t)
+		o.say(`{"happened":true,"response":{"status":201,"body":"found"}}`)
+		s := play(t, failing, "scope: single\non-doubt: park\nreconcile-every: 20ms\nreconcile-url: "+o.URL+"\n"+doc)
+		k := store.Key{Operation: "http", Value: "k"}
+		s.pay("k")
+		s.run()
+		eventually(t, "it is settled", func() bool { return s.state(k) == store.Completed })
+		f, err := s.store.Get(t.Context(), k)
+		if left := f.Record.Expires.Sub(f.Now); err != nil || left < 29*24*time.Hour {
+			t.Errorf("%s keeps for 30 days, and the verdict is kept for %v, %v", name, left, err)
+		}
+	}
+}
+
+// With no-store the store gets no part of a hook's answer but its status.
+func TestReconcile_NoStore_KeepsStatusOnly(t *testing.T) {
+	for name, doc := range map[string]string{
+		"a duplicate asks":      "reconcile-every: 0\n",
+		"a round asks":          "reconcile-every: 20ms\n",
+		"a round asks for many": "reconcile-every: 20ms\non-doubt: park\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOracle(t)
+			o.say(`{"happened":true,"response":{"status":201,"headers":{"Location":"/t/canary"},"body":"canary"}}`)
+			s := play(t, failing, "scope: single\nreconcile-url: "+o.URL+"\nrules: [{match: POST /pay, on-doubt: park, no-store: true}]\n"+doc)
+			k := store.Key{Operation: "http", Value: "k"}
+			s.pay("k")
+			if !strings.HasPrefix(doc, "reconcile-every: 0") {
+				s.run()
+				eventually(t, "it is settled", func() bool { return s.state(k) == store.Completed })
+			}
+			r := s.pay("k")
+			if r.status != http.StatusCreated || r.body != "" || r.header.Get("Location") != "" || r.header.Get("Semel-Outcome") != "not-kept" {
+				t.Errorf("a duplicate got %+v", r)
+			}
+			f, err := s.store.Get(t.Context(), k)
+			if out := f.Record.Outcome; err != nil || !out.Gone || len(out.Body)+len(out.Header) > 0 {
+				t.Errorf("the store has %+v, %v", out, err)
+			}
+		})
+	}
+}
+
+// A hook's answer without a Content-Type must not become a page, as the service's does not.
+func TestReconcile_AnswerWithoutContentType_NoneGuessed(t *testing.T) {
+	o := newOracle(t)
+	o.say(`{"happened":true,"response":{"status":201,"body":"<html><script>"}}`)
+	s := play(t, failing, "scope: single\non-doubt: park\nreconcile-url: "+o.URL+"\n")
+	s.pay("k")
+	if r := s.pay("k"); r.status != http.StatusCreated || r.body != "<html><script>" || len(r.header["Content-Type"]) > 0 {
+		t.Errorf("%+v", r)
 	}
 }

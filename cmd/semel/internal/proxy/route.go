@@ -50,7 +50,11 @@ func (p *Proxy) route(r *config.Route) (*route, error) {
 	if p.observer != nil {
 		served = service(r)
 	}
-	return &route{Handler: once(p.countWithoutKey(countAnswer(served, int64(p.Config.MaxOutcome)), r, counts)), upstream: next, rule: r, methods: r.Methods, keyOptional: !r.RequireKey, fromBody: len(r.KeyFrom) > 0, parks: r.OnDoubt == semel.Park}, nil
+	return &route{
+		Handler:  countAnswer(once(p.countWithoutKey(served, r, counts))),
+		upstream: next, rule: r, methods: r.Methods,
+		keyOptional: !r.RequireKey, fromBody: len(r.KeyFrom) > 0, parks: r.OnDoubt == semel.Park,
+	}, nil
 }
 
 // claims is the store of the Guards.
@@ -74,7 +78,11 @@ func (p *Proxy) options(r *config.Route, counts *metrics.Calls, secrets []semel.
 		},
 	}
 	if r.OnDoubt == semel.Park && p.reconcile != nil {
-		o.Reconcile = p.reconcile.Ask(p.Store)
+		h := p.reconcile
+		if r.NoStore {
+			h = h.StatusOnly()
+		}
+		o.Reconcile = h.Ask(p.Store)
 	}
 	return o
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/config"
 	"github.com/semel-go/semel/cmd/semel/internal/limit"
 	"github.com/semel-go/semel/cmd/semel/internal/problem"
+	"github.com/semel-go/semel/internal/httpmethod"
 	"github.com/semel-go/semel/semelhttp"
 )
 
@@ -36,11 +37,11 @@ type router struct {
 }
 
 // protectedNames returns the canonical names of the headers that a Connection
-// header must not remove: the headers in lists, which decide in the proxy, and
-// the headers that many upstreams use to identify a caller.
+// header must not remove: the headers in lists and those that replace the method, which
+// decide in the proxy, and the headers that many upstreams use to identify a caller.
 func protectedNames(lists ...[]string) map[string]bool {
 	names := map[string]bool{}
-	for _, list := range append(lists, []string{
+	for _, list := range append(lists, httpmethod.OverrideHeaders(), []string{
 		"Authorization", "Cookie", "Host", "Content-Type", "Content-Length", "Content-Encoding", "Idempotency-Key",
 		"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto",
 	}) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/semel-go/semel/cmd/semel/internal/config"
+	"github.com/semel-go/semel/internal/httpmethod"
 	"github.com/semel-go/semel/store"
 )
 
@@ -65,9 +66,16 @@ func (v *variants) lookup(r *http.Request, p string) *route {
 
 // isPlain reports whether a path is its own normalized form.
 func isPlain(u *url.URL) bool {
-	return u.RawPath == "" && !strings.ContainsFunc(u.Path[1:], func(c rune) bool {
-		return c <= ' ' || c >= 'A' && c <= 'Z' || c >= 0x80 || strings.ContainsRune(`;%\.`, c)
-	}) && (u.Path == "/" || !strings.HasSuffix(u.Path, "/"))
+	if u.RawPath != "" || u.Path != "/" && strings.HasSuffix(u.Path, "/") {
+		return false
+	}
+	return !strings.ContainsFunc(u.Path[1:], changesInFold)
+}
+
+// changesInFold reports whether a normalized path never has a character.
+func changesInFold(c rune) bool {
+	capital := c >= 'A' && c <= 'Z'
+	return capital || c <= ' ' || c >= 0x80 || strings.ContainsRune(`;%\.`, c)
 }
 
 // fold normalizes a path. It decodes what is escaped twice, too.
@@ -96,14 +104,11 @@ func upperMethod(r *http.Request) *http.Request {
 	return &own
 }
 
-// methodOverrides are the headers that frameworks read a method from.
-var methodOverrides = [...]string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
-
 // protects reports whether the route protects a request's method, in any spelling, or
 // the method that a header replaces it by. Package semelhttp decides in the same way.
 func (to *route) protects(r *http.Request) bool {
 	has := func(method string) bool { return slices.Contains(to.methods, method) } // the configuration has capitals
-	return has(strings.ToUpper(r.Method)) || slices.ContainsFunc(overrides(r), has)
+	return has(strings.ToUpper(r.Method)) || slices.ContainsFunc(httpmethod.Overrides(r.Header), has)
 }
 
 // strictest returns the route that a request has found, or the one that a normalized
@@ -113,26 +118,19 @@ func (d *router) strictest(found *route, r *http.Request) *route {
 		return found
 	}
 	plain := plainHost(upperMethod(r))
-	for _, method := range append([]string{plain.Method}, overrides(r)...) {
+	for _, method := range append([]string{plain.Method}, httpmethod.Overrides(r.Header)...) {
 		asked := *plain
 		asked.Method = method
 		other := d.variants.find(&asked)
-		if other == nil || other == found || strength(other, r) < strength(found, r) || strength(other, r) == strength(found, r) && found.specific {
+		if other == nil || other == found {
 			continue
 		}
-		found = other
-	}
-	return found
-}
-
-// overrides returns the methods in the headers of a request, in capitals.
-func overrides(r *http.Request) (methods []string) {
-	for _, name := range methodOverrides {
-		for _, m := range r.Header[name] {
-			methods = append(methods, strings.ToUpper(m))
+		gain := strength(other, r) - strength(found, r)
+		if gain > 0 || gain == 0 && !found.specific {
+			found = other
 		}
 	}
-	return methods
+	return found
 }
 
 // strength orders routes by how much they protect a request.

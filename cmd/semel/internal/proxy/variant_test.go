@@ -75,6 +75,30 @@ rules:
 	}
 }
 
+// Many servers (CGI, WSGI, Rack) read X_HTTP_METHOD_OVERRIDE as X-HTTP-Method-Override, so
+// a GET with it may be a POST that passes by require-key.
+func TestMethodOverride_UnderscoresOrConnection_Refused(t *testing.T) {
+	s := play(t, created(), "scope: single\nrequire-key: true\n")
+	for _, c := range []struct{ name, connection, code string }{
+		{"X-HTTP-Method-Override", "", "key_missing"},
+		{"X_HTTP_METHOD_OVERRIDE", "", "ambiguous_header"},
+		{"X_Http-Method", "", "ambiguous_header"},
+		{"x-method_override", "", "ambiguous_header"},
+		{"X-Method-Override", "x-method-override", "protected_header"},
+	} {
+		headers := []string{c.name, "POST"}
+		if c.connection != "" {
+			headers = append(headers, "Connection", c.connection)
+		}
+		if r := s.send("GET", "/pay", "", headers...); r.status != http.StatusBadRequest || !strings.Contains(r.body, `"`+c.code+`"`) {
+			t.Errorf("%s: %+v, want %s", c.name, r, c.code)
+		}
+	}
+	if n := s.backend.count(); n != 0 {
+		t.Errorf("the service was asked %d times", n)
+	}
+}
+
 func TestRules_TwoWithOneNormalForm_StricterApplies(t *testing.T) {
 	s := play(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(500) }, `
 scope: single
@@ -184,6 +208,24 @@ rules:
 		}
 		if got := s.backend.count() - before; got != asked {
 			t.Errorf("%s: the service was asked %d times, want %d", path, got, asked)
+		}
+	}
+}
+
+// As in net/http, /orders does not match /orders/. If the rule of /orders is weaker than the
+// one of /orders/ and has an operation of its own, the same key takes effect under both.
+func TestRules_SlashAtEndOfWeakerRule_IsOfAnotherOperation(t *testing.T) {
+	for rules, asked := range map[string]int{
+		"[{match: POST /orders, on-doubt: retry, operation: orders}]":                                                                  2,
+		"[{match: POST /orders, on-doubt: retry, operation: orders}, {match: 'POST /orders/{$}', on-doubt: retry, operation: orders}]": 1,
+		"[{match: POST /orders, on-doubt: retry}]":                                                                                     1,
+	} {
+		s := play(t, created(), "scope: single\non-doubt: park\nrules: "+rules+"\n")
+		for _, path := range []string{"/orders", "/orders/"} {
+			s.send("POST", path, "", "Idempotency-Key", "k")
+		}
+		if n := s.backend.count(); n != asked {
+			t.Errorf("%s: the service was asked %d times, want %d", rules, n, asked)
 		}
 	}
 }

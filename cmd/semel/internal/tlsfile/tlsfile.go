@@ -22,6 +22,16 @@ type Files struct {
 	CA        string // the authorities that verify the other side
 }
 
+// Parts returns the parts that are given, as options for files end: ca, cert and key.
+func (f Files) Parts() (parts []string) {
+	for _, part := range []struct{ name, path string }{{PartCA, f.CA}, {PartCert, f.Cert}, {PartKey, f.Key}} {
+		if part.path != "" {
+			parts = append(parts, part.name)
+		}
+	}
+	return parts
+}
+
 // Error is about one of Files. Its text has the path.
 type Error struct {
 	Part string // cert, key or ca, as options for files end

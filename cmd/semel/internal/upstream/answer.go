@@ -51,10 +51,10 @@ func (u *Upstream) onAnswer(res *http.Response) error {
 		o.Mark = mark
 	}
 	u.renameLocation(res)
-	unknown := mark == "" && res.StatusCode >= http.StatusOK && isUnknown(res.Header)
+	outcome := innerOutcome(res, mark)
 	removeOwnHeaders(res.Header)
-	if unknown {
-		res.Header.Set(outcomeHeader, outcomeUnknown) // for semelhttp.Judge, and for the client
+	if outcome != "" {
+		res.Header.Set(outcomeHeader, outcome) // for package semelhttp, and for the client
 	}
 	if refusal != "" && mark != ResultFinal {
 		res.Header.Set(problem.RefusalHeader, refusal) // for a further Semel outside
@@ -62,11 +62,11 @@ func (u *Upstream) onAnswer(res *http.Response) error {
 	return nil
 }
 
-// The header by which another Semel, inside the service, says that nobody knows whether the
-// operation took effect.
+// The header by which another Semel, inside the service, says more about its answer.
 const (
 	outcomeHeader  = OwnPrefix + "Outcome"
-	outcomeUnknown = "unknown"
+	outcomeUnknown = "unknown"  // nobody knows whether the operation took effect
+	outcomeNotKept = "not-kept" // it is done, and the body is not kept
 )
 
 // IsRefusal reports whether another Semel, inside the service, says by its headers that it
@@ -75,6 +75,18 @@ const (
 func IsRefusal(h http.Header) bool { return isUnknown(h) || h.Get(problem.RefusalHeader) != "" }
 
 func isUnknown(h http.Header) bool { return h.Get(outcomeHeader) == outcomeUnknown }
+
+// innerOutcome is the value of outcomeHeader that stays in an answer, or "".
+func innerOutcome(res *http.Response, mark string) string {
+	v := res.Header.Get(outcomeHeader)
+	switch {
+	case res.StatusCode < http.StatusOK:
+		return ""
+	case v == outcomeNotKept, v == outcomeUnknown && mark == "":
+		return v
+	}
+	return ""
+}
 
 // explain says in the record, and in events, that the service has answered, where package
 // semelhttp would speak of a handler. It is not used for an answer that is kept.

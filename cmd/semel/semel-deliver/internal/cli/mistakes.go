@@ -85,8 +85,14 @@ func (m *mistakes) address(flag, addr string) {
 	}
 }
 
-// tlsFiles checks a certificate and its key.
-func (m *mistakes) tlsFiles(prefix string, f tlsfile.Files) {
+// tlsFiles checks a certificate and its key. Secure says that a URL has TLS.
+func (m *mistakes) tlsFiles(prefix string, f tlsfile.Files, secure bool) {
+	if !secure {
+		for _, part := range f.Parts() {
+			m.bad(prefix+"-"+part, "", "has no effect, because nothing is sent by TLS; write an https: URL, or leave the file out")
+		}
+		return
+	}
 	if (f.Cert == "") != (f.Key == "") {
 		m.bad(prefix+"-cert", f.Cert, "a certificate and its key belong together; give %s-cert and %s-key", prefix, prefix)
 		return
@@ -95,6 +101,8 @@ func (m *mistakes) tlsFiles(prefix string, f tlsfile.Files) {
 		m.bad(prefix+"-"+tlsfile.PartOf(err), "", "cannot be used: %v", err)
 	}
 }
+
+func isHTTPS(u *url.URL) bool { return u != nil && u.Scheme == "https" }
 
 func isToken(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {

@@ -71,8 +71,8 @@ func (o *options) plan(log *slog.Logger) (*plan, error) {
 	if o.AdminListen != "" {
 		p.address("admin-listen", o.AdminListen)
 	}
-	p.tlsFiles("to", out.to)
-	p.tlsFiles("hook", out.hooks)
+	p.tlsFiles("to", out.to, isHTTPS(out.service.Sending.URL))
+	p.tlsFiles("hook", out.hooks, isHTTPS(out.reconcile))
 	if o.SecretFile != "" {
 		out.service.Secrets, err = secrets.Read(o.SecretFile, "--secret-file")
 		p.failed(err)

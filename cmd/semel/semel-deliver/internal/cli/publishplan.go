@@ -65,7 +65,7 @@ func (o *publishOptions) plan() (*publishPlan, error) {
 		p.bad("store", out.store, "has no outbox; choose sqlite:PATH or postgres://USER@HOST/DATABASE")
 	}
 	p.span("to-idle", o.ToIdle, 0, time.Hour)
-	p.tlsFiles("to", out.files)
+	p.tlsFiles("to", out.files, !p.inClear())
 	if o.AdminListen != "" {
 		p.address("admin-listen", o.AdminListen)
 	}
@@ -98,6 +98,19 @@ func (p *publishPlanner) topic(out *publishPlan, text string) {
 		p.failed(err)
 	}
 	out.topics[name] = t
+}
+
+// inClear reports whether there are webhooks, and none has TLS.
+func (p *publishPlanner) inClear() bool {
+	to := []string{p.To}
+	for _, text := range p.Topic {
+		_, where, _ := strings.Cut(text, "=")
+		to = append(to, where)
+	}
+	has := func(scheme string) bool {
+		return slices.ContainsFunc(to, func(where string) bool { return strings.HasPrefix(where, scheme) })
+	}
+	return has("http:") && !has("https:")
 }
 
 // webhookOnly refuses options of webhooks if there is none.

@@ -75,8 +75,10 @@ func TestRun_InvalidInput_OneLineExitCode2(t *testing.T) {
 		`semel-deliver: --encryption-keys: "none": there is no such file; if the store has `:                     with("--encryption-keys", "none"),
 		`semel-deliver: --hash-keys-file: "none": there is no such file; if the store has `:                      with("--hash-keys-file", "none"),
 		`semel-deliver: --require-encrypted: needs --encryption-keys`:                                            with("--require-encrypted"),
-		`semel-deliver: --to-cert: "x": a certificate and its key belong together`:                               with("--to-cert", "x"),
-		`semel-deliver: --hook-ca: cannot be used: none: there is no such file; see what is there with: ls -l .`: with("--hook-ca", "none"),
+		`semel-deliver: --to-cert: "x": a certificate and its key belong together`:                               with("--to", "https://a", "--to-cert", "x"),
+		`semel-deliver: --hook-ca: cannot be used: none: there is no such file; see what is there with: ls -l .`: with("--on-doubt", "park", "--reconcile-url", "https://a", "--hook-ca", "none"),
+		`semel-deliver: --to-ca: has no effect, because nothing is sent by TLS; write an https: URL`:             with("--to-ca", "none"),
+		`semel-deliver: --hook-key: has no effect, because nothing is sent by TLS`:                               with("--on-doubt", "park", "--reconcile-url", "http://a", "--hook-key", "none"),
 	} {
 		r := command(t, nil, args...)
 		if r.code != program.ExitUsage || !strings.HasPrefix(r.stderr, want) || strings.Count(r.stderr, "\n") != 1 || r.stdout != "" {
