@@ -44,8 +44,9 @@ type Options struct {
 	// Prefetch is how many messages the broker sends before their acks, at most
 	// 65535. Zero: as many as the Consumer takes, its InFlight; with an OrderKey
 	// 17 times as many, because messages that wait for an earlier one are kept
-	// besides. Set it if messages are large. In a loop other than Serve's, set at
-	// least the number of messages in hand.
+	// besides. The first Next says how many the Consumer takes. Set it if messages are
+	// large. In a loop other than Serve's, and if a wrapper of the Source asks for fewer,
+	// set at least the number of messages in hand.
 	Prefetch int
 	// Config is for the connections: TLS, SASL, heartbeat, properties. Recovery
 	// must be nil, because it moves delivery tags to other channels, where they
