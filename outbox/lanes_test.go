@@ -41,9 +41,9 @@ func (f *frozen) Lease(ctx context.Context, p string, d time.Duration) ([]outbox
 	return f.Store.Lease(ctx, p, d)
 }
 
-func (f *frozen) Take(ctx context.Context, lanes []outbox.Lane, busy []int64, limit int) ([]outbox.Taken, error) {
+func (f *frozen) Take(ctx context.Context, lanes []outbox.Lane, busy []int64, paused []string, limit int) ([]outbox.Taken, error) {
 	f.wait()
-	return f.Store.Take(ctx, lanes, busy, limit)
+	return f.Store.Take(ctx, lanes, busy, paused, limit)
 }
 
 // A publisher freezes while its sink sends the first of four messages of a key. Another
@@ -195,11 +195,11 @@ func (f *flaky) fails() error {
 	return nil
 }
 
-func (f *flaky) Take(ctx context.Context, lanes []outbox.Lane, busy []int64, limit int) ([]outbox.Taken, error) {
+func (f *flaky) Take(ctx context.Context, lanes []outbox.Lane, busy []int64, paused []string, limit int) ([]outbox.Taken, error) {
 	if err := f.fails(); err != nil {
 		return nil, err
 	}
-	return f.Store.Take(ctx, lanes, busy, limit)
+	return f.Store.Take(ctx, lanes, busy, paused, limit)
 }
 
 func (f *flaky) Settle(ctx context.Context, results []outbox.Result) error {

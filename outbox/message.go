@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,13 +28,17 @@ type Message struct {
 	OrderKey string
 	// ID is the message's idempotency key, up to 255 bytes. In a handler use
 	// semel.Execution.DownstreamKey, so that each run of the call writes the same ID.
-	// Empty: Put sets a random one.
+	// It begins and ends with no space, which some brokers take away. Empty: Put sets a
+	// random one. A receiver that knows the ID alone takes a second message with it for a
+	// repeat, so use an ID once, also if two topics go to one receiver.
 	ID string
 	// Headers are sent with the message, besides KeyHeader. Names and values are UTF-8
 	// without control characters.
 	Headers []store.Header
 	// Body is the content.
 	Body []byte
+
+	written string // the topic under which it was written, after Renamed
 }
 
 // KeyHeader is the header in which sinks send the ID of a message. Package consume
@@ -61,6 +66,9 @@ func (m *Message) Prepare() (Message, error) {
 			return p, fmt.Errorf("outbox: message: %s: is not valid UTF-8", f.name)
 		}
 	}
+	if strings.TrimSpace(p.ID) != p.ID {
+		return p, fmt.Errorf("outbox: message: ID: %q begins or ends with a space, which some brokers take away; trim it", p.ID)
+	}
 	for _, h := range p.Headers {
 		if h.Name == "" || !plain(h.Name) || !plain(h.Value) {
 			return p, fmt.Errorf("outbox: message: header %q: name and value must be UTF-8 without control characters, and the name not empty", h.Name)
@@ -84,6 +92,29 @@ func (m *Message) SentHeaders() []store.Header {
 		}
 	}
 	return append(hs, store.Header{Name: KeyHeader, Value: m.ID})
+}
+
+// Renamed returns the message with another topic, for a sink that sends it there. Its
+// DeduplicationID stays.
+func (m *Message) Renamed(topic string) Message {
+	renamed := *m
+	renamed.Topic, renamed.written = topic, m.writtenTopic()
+	return renamed
+}
+
+func (m *Message) writtenTopic() string { return cmp.Or(m.written, m.Topic) }
+
+// DeduplicationID is a hash of the topic under which the message was written, and its ID,
+// in 64 hexadecimal digits. It is for sinks of brokers that drop repeats: two topics may
+// have messages with one ID, and may go to one destination.
+func (m *Message) DeduplicationID() string {
+	topic := m.writtenTopic()
+	b := append(make([]byte, 0, 128), "semel outbox message\x00"...)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(topic)))
+	b = append(b, topic...)
+	b = append(b, m.ID...)
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
 }
 
 // Order is a hash of topic and order key, or of topic and ID if there is no order key.

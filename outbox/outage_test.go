@@ -46,11 +46,11 @@ func (m *mute) Lease(ctx context.Context, p string, d time.Duration) ([]outbox.L
 	return m.Store.Lease(ctx, p, d)
 }
 
-func (m *mute) Take(ctx context.Context, lanes []outbox.Lane, busy []int64, limit int) ([]outbox.Taken, error) {
+func (m *mute) Take(ctx context.Context, lanes []outbox.Lane, busy []int64, paused []string, limit int) ([]outbox.Taken, error) {
 	if err := m.hang(ctx); err != nil {
 		return nil, err
 	}
-	return m.Store.Take(ctx, lanes, busy, limit)
+	return m.Store.Take(ctx, lanes, busy, paused, limit)
 }
 
 func (m *mute) Settle(ctx context.Context, results []outbox.Result) error {
@@ -183,10 +183,10 @@ func TestPublisher_ReleaseFails_RepeatsAfterRenewal(t *testing.T) {
 // narrow is a store in a network that takes 1 s for each message.
 type narrow struct{ outbox.Store }
 
-func (n narrow) Take(ctx context.Context, lanes []outbox.Lane, busy []int64, limit int) ([]outbox.Taken, error) {
+func (n narrow) Take(ctx context.Context, lanes []outbox.Lane, busy []int64, paused []string, limit int) ([]outbox.Taken, error) {
 	select {
 	case <-time.After(time.Duration(limit) * time.Second):
-		return n.Store.Take(ctx, lanes, busy, limit)
+		return n.Store.Take(ctx, lanes, busy, paused, limit)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -198,5 +198,52 @@ func TestPublisher_BatchTakesTooLongToRead_ReadsFewer(t *testing.T) {
 		putKeys(t, m, 0)
 		start(t, narrow{m}, sink, nil)
 		wait(t, sink, 64)
+	})
+}
+
+// 3000 messages without an order key wait for a topic that fails, and one for a topic that
+// works comes after them. The topic that fails gets few messages at a time, and all of them
+// when it works again.
+func TestPublisher_ManyMessagesOfFailingTopic_OtherTopicGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := outboxtest.NewMemory()
+		var cured atomic.Bool
+		var attempts atomic.Int64
+		healthy := make(chan struct{})
+		sink := &outboxtest.Sink{Fail: func(_ context.Context, m *outbox.Message) error {
+			switch {
+			case m.ID == "healthy":
+				close(healthy)
+			case !cured.Load():
+				attempts.Add(1)
+				return errDown
+			}
+			return nil
+		}}
+		tx := m.Begin()
+		for n := range 3000 {
+			if err := tx.Put(t.Context(), outbox.Message{Topic: "missing", ID: fmt.Sprint(n)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := tx.Put(t.Context(), outbox.Message{Topic: "orders", ID: "healthy"}); err != nil {
+			t.Fatal(err)
+		}
+		tx.Commit()
+		began := time.Now()
+		start(t, m, sink, nil)
+		<-healthy
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("the message of the topic that works waited %v", took)
+		}
+		time.Sleep(2 * time.Minute)
+		if n := attempts.Load(); n < 256 || n > 2000 {
+			t.Errorf("%d attempts in 2 minutes, want at most 1024 and then about 16 each 5 s", n)
+		}
+		cured.Store(true)
+		time.Sleep(90 * time.Second)
+		if s, _ := m.Stats(t.Context()); s != (outbox.Stats{}) {
+			t.Errorf("left in the outbox after the outage: %+v", s)
+		}
 	})
 }

@@ -26,9 +26,10 @@ type session struct {
 	wanted   bool      // there may be messages to take
 	lastWork time.Time // when there were messages last
 	lastSent time.Time
-	outage   outage
-	draining bool // Run's context has ended
-	stopped  bool // Options.Drain is over
+	outages  outages   // by topic
+	nextLook time.Time // while topics are paused and no other has messages: when to look again
+	draining bool      // Run's context has ended
+	stopped  bool      // Options.Drain is over
 
 	poll    *time.Timer
 	answers chan answer
@@ -67,14 +68,13 @@ type sending struct {
 	cancel   context.CancelFunc
 	began    time.Time
 	answered []bool
-	sent     int
-	failed   int
+	topics   map[string]*tally
 }
 
 func newSession(p *Publisher) *session {
 	n := p.opt.InFlight
 	return &session{
-		p: p, name: p.uniqueName(), lanes: map[int]*heldLane{}, busy: map[int64]*chain{}, most: p.opt.Batch, wanted: true, lastWork: time.Now(),
+		p: p, name: p.uniqueName(), lanes: map[int]*heldLane{}, busy: map[int64]*chain{}, outages: outages{}, most: p.opt.Batch, wanted: true, lastWork: time.Now(),
 		answers: make(chan answer, 2*n), taken: make(chan takeReply), settled: make(chan settleReply), leased: make(chan leaseReply),
 	}
 }
@@ -155,37 +155,11 @@ func (s *session) moreAnswers(ctx context.Context) {
 
 // pollAfter is when to look for messages again.
 func (s *session) pollAfter() time.Duration {
-	if pause := s.outage.pause(); pause > 0 {
-		return pause
-	}
+	after := s.p.opt.Poll
 	if time.Since(s.lastWork) < awake {
-		return min(awakePoll, s.p.opt.Poll)
+		after = min(awakePoll, after)
 	}
-	return s.p.opt.Poll
+	now := time.Now()
+	_, next := s.outages.paused(now, now.Add(after))
+	return next.Sub(now)
 }
-
-// outage counts calls of Publish in a row that have sent nothing. During an outage the
-// publisher sends few messages at a time, so that few of them count a failed attempt.
-type outage struct {
-	failures int
-	until    time.Time
-}
-
-const (
-	firstPause   = 50 * time.Millisecond
-	longestPause = 5 * time.Second
-	probe        = 16 // messages at a time
-)
-
-func (o *outage) observe(b *sending) {
-	switch {
-	case b.sent > 0:
-		*o = outage{}
-	case b.failed > 0:
-		o.until = time.Now().Add(min(firstPause<<min(o.failures, 10), longestPause))
-		o.failures++
-	}
-}
-
-// pause is how long the publisher takes no messages.
-func (o *outage) pause() time.Duration { return max(0, time.Until(o.until)) }

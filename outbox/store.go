@@ -25,9 +25,10 @@ type Store interface {
 	// Take returns about limit messages of the lanes whose fences still are those of the
 	// lanes. For each Order that it returns, the messages are in order, begin with its
 	// first one, and leave none out. It returns none of an Order that is in busy, none of
-	// a stopped one, and none of a delayed one before its time; of an Order whose time
-	// has come after a failure, only the first.
-	Take(ctx context.Context, lanes []Lane, busy []int64, limit int) ([]Taken, error)
+	// a stopped one, none of a delayed one before its time, and none of a topic in
+	// paused; of an Order whose time has come after a failure, only the first. Messages of
+	// paused topics do not hold up those of other topics, however many there are.
+	Take(ctx context.Context, lanes []Lane, busy []int64, paused []string, limit int) ([]Taken, error)
 	// Settle records how messages ended that Take has returned. Results other than Sent
 	// of a lane with another fence change nothing.
 	Settle(ctx context.Context, results []Result) error

@@ -12,16 +12,14 @@ type takeReply struct {
 	limit int
 	took  time.Duration
 	err   error
+	// paused says that messages of some topics were left out.
+	paused bool
 }
 
 // take asks the store for messages, if there may be some and there is room.
 func (s *session) take(ctx context.Context) {
 	room := s.p.opt.InFlight - s.flying
 	if s.draining || s.taking || !s.wanted || room <= 0 || !s.lease.holds() {
-		return
-	}
-	if pause := s.outage.pause(); pause > 0 {
-		s.poll.Reset(pause + time.Millisecond)
 		return
 	}
 	if s.flying > 0 && room < s.p.opt.Batch/2 {
@@ -38,17 +36,19 @@ func (s *session) take(ctx context.Context) {
 	}
 	slices.SortFunc(lanes, func(a, b Lane) int { return a.Number - b.Number })
 	limit := min(s.most, room)
-	if s.outage.failures > 0 {
-		limit = min(limit, probe)
+	began := time.Now()
+	paused, _ := s.outages.paused(began, began)
+	if wait := s.nextLook.Sub(began); len(paused) > 0 && wait > 0 {
+		s.poll.Reset(wait)
+		return
 	}
 	busy := slices.Collect(maps.Keys(s.busy))
 	s.taking, s.wanted = true, false
 	go func() {
 		limited, cancel := context.WithTimeout(ctx, storeTimeout)
 		defer cancel()
-		began := time.Now()
-		taken, err := s.p.store.Take(limited, lanes, busy, limit)
-		s.taken <- takeReply{taken, limit, time.Since(began), err}
+		taken, err := s.p.store.Take(limited, lanes, busy, paused, limit)
+		s.taken <- takeReply{taken, limit, time.Since(began), err, len(paused) > 0}
 	}()
 }
 
@@ -63,6 +63,10 @@ func (s *session) adapt(r takeReply) {
 	}
 }
 
+// lookShare is how much longer than a Take the publisher waits after it, if topics are
+// paused and no other has messages: the store may have read all their messages to find none.
+const lookShare = 10
+
 // onTake sends the messages that the store has returned.
 func (s *session) onTake(ctx context.Context, r takeReply) {
 	s.taking = false
@@ -71,18 +75,31 @@ func (s *session) onTake(ctx context.Context, r takeReply) {
 		s.p.observe(ctx, Event{Kind: EventStoreFailed, Lane: -1, Err: r.err})
 		return // the next poll tries again
 	}
+	now := time.Now()
+	if len(r.taken) == 0 && r.paused {
+		s.nextLook = now.Add(lookShare * r.took)
+	}
 	if len(r.taken) == 0 || s.draining || !s.lease.holds() {
 		return
 	}
-	s.wanted, s.lastWork = true, time.Now()
+	s.wanted, s.lastWork = true, now
 	r.taken = r.taken[:min(len(r.taken), s.p.opt.InFlight-s.flying)] // a store may return a few more
-	b := &sending{began: time.Now()}
+	b := &sending{began: now, topics: map[string]*tally{}}
 	for i := range r.taken {
 		t := r.taken[i]
 		lane := s.lanes[t.Lane.Number]
 		if lane == nil || lane.Fence != t.Lane.Fence || !lane.leaving.IsZero() {
 			continue // it was lost, claimed again or promised to others during the request
 		}
+		n := b.topics[t.Topic]
+		if n == nil {
+			n = &tally{}
+		}
+		if s.outages.isPaused(t.Topic, now) || s.outages[t.Topic] != nil && n.taken == probe {
+			continue
+		}
+		n.taken++
+		b.topics[t.Topic] = n
 		c := s.busy[t.Order]
 		if c == nil {
 			c = &chain{batch: b}
@@ -94,6 +111,11 @@ func (s *session) onTake(ctx context.Context, r takeReply) {
 	}
 	if len(b.taken) == 0 {
 		return
+	}
+	for topic := range b.topics {
+		if out := s.outages[topic]; out != nil {
+			out.probing = true
+		}
 	}
 	b.ctx, b.cancel = s.lease.context()
 	b.answered = make([]bool, len(b.taken))
@@ -121,7 +143,7 @@ func (s *session) onAnswer(ctx context.Context, a answer) {
 			}
 		}
 		b.cancel()
-		s.outage.observe(b)
+		s.outages.observe(b.topics, time.Now())
 		s.sending--
 		return
 	}
@@ -134,7 +156,7 @@ func (s *session) onAnswer(ctx context.Context, a answer) {
 	c.open--
 	switch skipped := a.err != nil && (c.failed || b.ctx.Err() != nil); {
 	case a.err == nil:
-		b.sent++
+		b.topics[t.Topic].sent++
 		s.lastSent = time.Now()
 		s.p.observe(ctx, Event{Kind: EventSent, Entry: &t.Entry, Lane: t.Lane.Number, Took: max(0, time.Since(t.Written))})
 		s.end(c, Result{Taken: t, Kind: Delivered, Keep: s.p.opt.Retention > 0})
@@ -144,7 +166,7 @@ func (s *session) onAnswer(ctx context.Context, a answer) {
 	default:
 		c.failed = true
 		if !IsPoison(a.err) {
-			b.failed++
+			b.topics[t.Topic].failed++
 		}
 		s.end(c, s.failure(ctx, b, t, a.err))
 	}

@@ -44,11 +44,11 @@ type Options struct {
 	// Prefetch is how many messages the broker sends before their acks, at most
 	// 65535. Zero: as many as the Consumer takes, its InFlight; with an OrderKey
 	// 17 times as many, because messages that wait for an earlier one are kept
-	// besides: 16 times InFlight, the default of consume.Options.Waiting. If you set
-	// an OrderKey and a larger Waiting, set Prefetch to InFlight and Waiting together;
-	// otherwise the broker stops sending before Waiting is reached. Set it also if
-	// messages are large. In a loop other than Serve's, set at least the number of
-	// messages in hand.
+	// besides: 16 times InFlight, the default of consume.Options.Waiting. The first Next
+	// says how many the Consumer takes. Set Prefetch to InFlight and Waiting together if
+	// Waiting is larger or a wrapper of the Source asks for fewer; otherwise the broker
+	// stops sending before Waiting is reached. Set it also if messages are large. In a loop
+	// other than Serve's, set at least the number of messages in hand.
 	Prefetch int
 	// Config is for the connections: TLS, SASL, heartbeat, properties. Recovery
 	// must be nil, because it moves delivery tags to other channels, where they

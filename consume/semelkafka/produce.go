@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
@@ -55,12 +56,20 @@ func (Stamper) OnProduceRecordBuffered(r *kgo.Record) {
 // sink publishes the messages of an outbox.
 type sink struct{ client *kgo.Client }
 
+// sinkTimeout limits the time for one message, because a client without
+// kgo.RecordDeliveryTimeout tries for ever, and tells nobody why.
+const sinkTimeout = 45 * time.Second
+
+var errSinkTimeout = fmt.Errorf("not acknowledged within %v; see whether the partition has a leader and enough in-sync replicas with: kafka-topics --describe", sinkTimeout)
+
 // NewSink makes a sink for an outbox.Publisher: it sends each message to the topic
 // Message.Topic, with Message.OrderKey as the key of the record, and Message.ID as its
 // idempotency key. Of one order key it sends the next message when all in-sync replicas
 // have the one before, so give the client kgo.ProducerLinger(0). It must wait for all
-// replicas (kgo.AllISRAcks, the default). Records of an order key keep their order while the topic keeps its number of
-// partitions. A message that is too large, or whose topic's name is invalid, is poison.
+// replicas (kgo.AllISRAcks, the default). A message that is not
+// acknowledged within 45 s counts as failed, and may arrive all the same. With a shorter
+// kgo.RecordDeliveryTimeout the error names the cause. Records of an order key keep their
+// order while the topic keeps its number of partitions. A message that is too large, or whose topic's name is invalid, is poison.
 func NewSink(client *kgo.Client) (outbox.Sink, error) {
 	if client == nil {
 		return nil, errors.New("semelkafka: NewSink: the client is nil")
@@ -84,7 +93,12 @@ func (s *sink) send(ctx context.Context, m *outbox.Message) error {
 	for _, h := range m.SentHeaders() {
 		r.Headers = append(r.Headers, kgo.RecordHeader{Key: h.Name, Value: []byte(h.Value)})
 	}
-	err := s.client.ProduceSync(ctx, r).FirstErr()
+	limited, cancel := context.WithTimeoutCause(ctx, sinkTimeout, errSinkTimeout)
+	defer cancel()
+	err := s.client.ProduceSync(limited, r).FirstErr()
+	if err != nil && ctx.Err() == nil && limited.Err() != nil {
+		err = fmt.Errorf("%w: %w", context.Cause(limited), err)
+	}
 	if err == nil {
 		return nil
 	}

@@ -18,9 +18,10 @@ type sink struct{ js jetstream.JetStream }
 // Message.Topic, which a stream must take, with Message.ID as its idempotency key. The
 // order key is in the header OrderKeyHeader. Of one order key it sends the next message
 // when the stream has stored the one before. The server drops a message that is sent
-// again within the stream's duplicate window, by topic and ID. Headers that begin with
-// "Nats-" are not sent, nor is Status with an empty body, because no client could read that
-// message. A message that is too large, or whose subject is invalid, is poison.
+// again within the stream's duplicate window, by Message.DeduplicationID. Headers that begin
+// with "Nats-" are not sent, nor is Status with an empty body, because no client could read
+// that message. A message that is too large, or whose subject or name of a header is
+// invalid, is poison.
 func NewSink(js jetstream.JetStream) (outbox.Sink, error) {
 	if js == nil {
 		return nil, errors.New("semelnats: NewSink: the JetStream is nil")
@@ -48,13 +49,13 @@ func (s *sink) send(ctx context.Context, m *outbox.Message) error {
 	if m.OrderKey != "" {
 		out.Header.Set(OrderKeyHeader, m.OrderKey)
 	}
-	out.Header.Set(jetstream.MsgIDHeader, m.Topic+" "+m.ID)
+	out.Header.Set(jetstream.MsgIDHeader, m.DeduplicationID())
 	_, err := s.js.PublishMsg(ctx, out)
 	if err == nil {
 		return nil
 	}
 	err = fmt.Errorf("semelnats: message of %d bytes to subject %q: %w", len(m.Body), m.Topic, err)
-	if tooLarge(err) || errors.Is(err, nats.ErrBadSubject) || errors.Is(err, jetstream.ErrInvalidSubject) {
+	if tooLarge(err) || errors.Is(err, nats.ErrBadSubject) || errors.Is(err, jetstream.ErrInvalidSubject) || errors.Is(err, nats.ErrBadHeaderMsg) {
 		return outbox.Poison(err)
 	}
 	if errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) {

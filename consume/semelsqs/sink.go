@@ -2,8 +2,6 @@ package semelsqs
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -27,8 +25,8 @@ type sink struct {
 // name or URL is Message.Topic, encoded by Encode, with Message.ID as its idempotency key.
 //
 // In a FIFO queue Message.OrderKey is the message group, so that the order is kept, and
-// SQS drops a message that is sent again within five minutes. The group of a message
-// without an order key is its ID. Order keys of such a queue have up to 128 characters of
+// SQS drops a message that is sent again within five minutes, by Message.DeduplicationID,
+// which is also the group of a message without an order key. Order keys of such a queue have up to 128 characters of
 // the ASCII alphabet, digits and punctuation; a message with another one is poison, and so
 // is one that is too large. A standard queue keeps no order.
 func NewSink(client *sqs.Client) (outbox.Sink, error) {
@@ -54,8 +52,7 @@ func (s *sink) send(ctx context.Context, m *outbox.Message) error {
 	text, attributes := Encode(m.SentHeaders(), m.Body)
 	in := &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &text, MessageAttributes: attributes}
 	if isFIFOName(m.Topic) {
-		sum := sha256.Sum256([]byte(m.ID))
-		id := hex.EncodeToString(sum[:])
+		id := m.DeduplicationID()
 		group := m.OrderKey
 		if group == "" {
 			group = id

@@ -179,6 +179,38 @@ func (b *bed) manyBehind() {
 	b.wantStats(outbox.Stats{})
 }
 
+// More messages of a paused topic wait, and are due after a failure, than one request
+// returns.
+func (b *bed) pausedTopic() {
+	var missing []outbox.Message
+	for n := range 100 {
+		missing = append(missing, outbox.Message{Topic: "missing \"'<", ID: fmt.Sprint("missing-", n)})
+	}
+	b.put(missing[:50]...)
+	for _, t := range b.take(100) {
+		b.settle(&t, outbox.Failed, 0)
+	}
+	b.put(missing[50:]...)
+	b.putKey("due", 0, 2)
+	b.paused = []string{"another", missing[0].Topic}
+	b.settle(&b.take(100)[0], outbox.Failed, 0)
+	b.putKey("new", 0, 1)
+	found := map[string]bool{}
+	b.until("the messages of the other topic", func() bool {
+		for _, id := range ids(b.take(5)) {
+			found[id] = true
+		}
+		return len(found) >= 2
+	})
+	if !found["due-0"] || !found["new-0"] {
+		b.t.Errorf("taken %v, want due-0 and new-0 only", found)
+	}
+	b.paused = nil
+	if n := len(b.take(400)); n != 102 {
+		b.t.Errorf("%d messages after the pause, want 102", n)
+	}
+}
+
 func (b *bed) woken() {
 	if b.Woken() == nil {
 		b.t.Log("the store has no notifications")

@@ -49,6 +49,7 @@ func Run(t *testing.T, h Harness) {
 		{"Put_KeyInOtherTransaction_Waits", (*bed).waitsForKey, true},
 		{"Take_KeyOfSeveralMessages_InOrderFromFirst", (*bed).order, false},
 		{"Take_Busy_IsLeftOut", (*bed).busy, false},
+		{"Take_TopicPaused_OtherTopicsGoOn", (*bed).pausedTopic, false},
 		{"Lease_TwoPublishers_ShareLanes", (*bed).share, false},
 		{"Lease_IsOver_TakenOverWithHigherFence", (*bed).takeOver, false},
 		{"Settle_LaneLost_ChangesNothing", (*bed).fenced, false},
@@ -82,6 +83,8 @@ type bed struct {
 	ctx   context.Context //nolint:containedctx // of the test
 	begin func(t testing.TB) Tx
 	lanes []outbox.Lane
+	// paused are topics of which take returns no messages.
+	paused []string
 }
 
 const long = time.Minute // a lease that does not end during the test
@@ -132,7 +135,7 @@ func (b *bed) take(limit int, busy ...int64) []outbox.Taken {
 	if b.lanes == nil {
 		b.lease()
 	}
-	taken, err := b.Take(b.ctx, b.lanes, busy, limit)
+	taken, err := b.Take(b.ctx, b.lanes, busy, b.paused, limit)
 	b.must(err)
 	return taken
 }

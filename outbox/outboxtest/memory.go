@@ -166,7 +166,7 @@ func (m *Memory) Release(_ context.Context, publisher string, lanes []outbox.Lan
 }
 
 // Take implements outbox.Store.
-func (m *Memory) Take(_ context.Context, lanes []outbox.Lane, busy []int64, limit int) (taken []outbox.Taken, err error) {
+func (m *Memory) Take(_ context.Context, lanes []outbox.Lane, busy []int64, paused []string, limit int) (taken []outbox.Taken, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
@@ -176,7 +176,7 @@ func (m *Memory) Take(_ context.Context, lanes []outbox.Lane, busy []int64, limi
 	}
 	for _, r := range m.rows {
 		i := slices.IndexFunc(lanes, func(l outbox.Lane) bool { return l.Number == outbox.LaneOf(r.order) })
-		if len(taken) >= limit || i < 0 || m.lanes[lanes[i].Number].fence != lanes[i].Fence || r.State == outbox.Sent || skip[r.order] {
+		if len(taken) >= limit || i < 0 || m.lanes[lanes[i].Number].fence != lanes[i].Fence || r.State == outbox.Sent || skip[r.order] || slices.Contains(paused, r.Topic) {
 			continue
 		}
 		if k := m.keys[r.order]; k != nil {

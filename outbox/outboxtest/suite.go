@@ -59,7 +59,7 @@ func (b *bed) rolledBack() {
 }
 
 func (b *bed) invalid() {
-	for _, m := range []outbox.Message{{}, {Topic: "a\n"}, {Topic: "t", OrderKey: "\xff"}} {
+	for _, m := range []outbox.Message{{}, {Topic: "a\n"}, {Topic: "t", OrderKey: "\xff"}, {Topic: "t", ID: "order 17 "}} {
 		tx := b.begin(b.t)
 		if err := tx.Put(b.ctx, m); err == nil {
 			b.t.Errorf("%+v was written", m)

@@ -13,7 +13,8 @@
 //   - webhook-signature: "v1," and the HMAC-SHA256 of ID, timestamp and body, in base64
 //
 // The receiver checks it with [Verify], or with any library of Standard Webhooks, and
-// drops repeats by the ID. If it uses package semelhttp, its middleware drops them.
+// drops repeats by the ID. The request does not name the topic, so messages of two topics to
+// one receiver need different IDs. If it uses package semelhttp, its middleware drops them.
 //
 // A response with 2xx says that the message has arrived. With 400, 405, 410, 413, 414,
 // 415, 422, 431 or 501 the message is poison. After any other response, a redirect

@@ -114,4 +114,19 @@ var outboxes = []Mutant{
 		Dir: publishDir, Func: "(*routes).Publish", Package: publishDir, Run: "TestRoutes_TopicsRenamed",
 		Old: "indexes[topic] = append(indexes[topic], i)", New: "if r.byTopic[topic].Topic != \"\" {\n\t\t\ttopic = \"a\"\n\t\t}\n\t\tindexes[topic] = append(indexes[topic], i)",
 	},
+	{
+		Name: "outbox publish: two topics with one new name share the broker's key for repeats", Rule: "outbox",
+		Dir: publishDir, Func: "(*routes).Publish", Package: publishDir, Run: "TestRoutes_TwoTopicsWithOneNewName",
+		Old: "part[n] = messages[i].Renamed(route.Topic)", New: "part[n].Topic = route.Topic",
+	},
+	{
+		Name: "outbox: messages of a paused topic hold up those of other topics", Rule: "outbox",
+		Dir: pgoutbox, Func: "statementsOf", Package: pgoutbox, Run: "TestConformance$/pgx/Take_TopicPaused",
+		Old: "AND o.topic <> ALL ($6::text[]) ORDER BY", New: "ORDER BY",
+	},
+	{
+		Name: "outbox: a topic that fails counts an attempt for all its messages", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).onTake", Package: outboxDir, Run: "TestPublisher_ManyMessagesOfFailingTopic",
+		Old: "n.taken == probe", New: "n.taken < 0",
+	},
 }

@@ -1,12 +1,18 @@
 package kafkatest
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/semel-go/semel/consume/semelkafka"
+	"github.com/semel-go/semel/outbox"
 	"github.com/semel-go/semel/outbox/outboxtest"
 	"github.com/semel-go/semel/store"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 func TestSink_Messages_ArriveInOrderForEachKey(t *testing.T) {
@@ -32,5 +38,30 @@ func TestSink_Messages_ArriveInOrderForEachKey(t *testing.T) {
 func TestNewSink_ClientDoesNotWaitForReplicas_Refused(t *testing.T) {
 	if _, err := semelkafka.NewSink(client(t, "127.0.0.1:1", kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite())); err == nil {
 		t.Error("it is accepted")
+	}
+}
+
+// The partition has too few replicas in sync. The client tries for ever, and has no time-out
+// of its own: the sink must report the failure, so that messages of other topics get a place.
+func TestCampaignSink_TooFewReplicas_FailsInTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits 45 s for the sink's time-out")
+	}
+	t.Parallel()
+	c, seed := fake(t)
+	b := open(t, seed)
+	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: b.name, Err: kerr.NotEnoughReplicas, Count: -1})
+	sink, err := semelkafka.NewSink(client(t, seed, kgo.ProducerLinger(0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	sink.Publish(t.Context(), []outbox.Message{{Topic: b.name, ID: "1"}}, func(_ int, err error) {
+		if err == nil || outbox.IsPoison(err) || !strings.Contains(err.Error(), "kafka-topics --describe") {
+			t.Errorf("error %v, want one that names the next step", err)
+		}
+	})
+	if took := time.Since(began); took > 90*time.Second {
+		t.Errorf("it took %v, want about 45 s", took)
 	}
 }

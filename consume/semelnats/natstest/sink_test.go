@@ -59,6 +59,36 @@ func TestSink_SentAgain_IsStoredOnceForEachTopic(t *testing.T) {
 	}
 }
 
+func TestSink_TopicsRenamedToOneSubject_EachIsStoredOnce(t *testing.T) {
+	sink, stream := sinkTo(t, "renamed")
+	messages := []outbox.Message{{Topic: "placed", ID: "order-17"}, {Topic: "shipped", ID: "order-17"}}
+	for range 2 {
+		for i := range messages {
+			renamed := []outbox.Message{messages[i].Renamed("renamed.events")}
+			sink.Publish(t.Context(), renamed, func(_ int, err error) {
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	info, err := stream.Info(t.Context())
+	if err != nil || info.State.Msgs != 2 {
+		t.Errorf("the stream has %+v, %v; want 2 messages", info.State, err)
+	}
+}
+
+// Put takes each name without control characters, such as cloudEvents:id of AMQP. The
+// client sends no such header, however often it is tried.
+func TestSink_HeaderNameIsInvalid_IsPoison(t *testing.T) {
+	sink, _ := sinkTo(t, "names")
+	sink.Publish(t.Context(), []outbox.Message{{Topic: "names.a", ID: "1", Headers: []store.Header{{Name: "cloudEvents:id", Value: "1"}}}}, func(_ int, err error) {
+		if !outbox.IsPoison(err) {
+			t.Errorf("the error %v is not poison", err)
+		}
+	})
+}
+
 func TestSink_NoStreamTakesSubject_IsLater(t *testing.T) {
 	sink, _ := sinkTo(t, "none")
 	sink.Publish(t.Context(), []outbox.Message{{Topic: "elsewhere.a", ID: "1"}}, func(_ int, err error) {

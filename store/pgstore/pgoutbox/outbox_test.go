@@ -128,7 +128,7 @@ func TestPublisher_DatabaseRestored_GoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	taken, err := p.box.Take(t.Context(), lanes, nil, 10)
+	taken, err := p.box.Take(t.Context(), lanes, nil, nil, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestPublisher_DatabaseRestored_GoesOn(t *testing.T) {
 	if err := p.box.Settle(t.Context(), []outbox.Result{{Taken: &taken[first], Kind: outbox.Failed, Delay: time.Hour}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.box.Take(t.Context(), lanes, nil, 10); err != nil { // holds a-2
+	if _, err := p.box.Take(t.Context(), lanes, nil, nil, 10); err != nil { // holds a-2
 		t.Fatal(err)
 	}
 	// The clock of the old server was two days ahead.

@@ -76,14 +76,15 @@ func statementsOf(db *pgwire.Database) *statements {
 				JOIN {s}.semel_outbox_lane l ON l.lane = a.lane AND l.fence = a.fence ORDER BY a.n)
 			(SELECT m.fence, {held}, true, false FROM mine m
 				CROSS JOIN LATERAL (SELECT * FROM {s}.semel_outbox_key k WHERE k.lane = m.lane AND NOT k.stopped
-					AND (k.retry_at <= {now} OR k.retry_at > {now} + {longest}) AND k.order_hash NOT IN (SELECT unnest($3::bigint[])) ORDER BY k.retry_at LIMIT $4::integer) k
+					AND (k.retry_at <= {now} OR k.retry_at > {now} + {longest}) AND k.order_hash NOT IN (SELECT unnest($3::bigint[]))
+					AND (cardinality($6::text[]) = 0 OR (SELECT h.topic FROM {s}.semel_outbox_held h WHERE h.order_hash = k.order_hash LIMIT 1) <> ALL ($6::text[])) ORDER BY k.retry_at LIMIT $4::integer) k
 				CROSS JOIN LATERAL (SELECT * FROM {s}.semel_outbox_held h WHERE h.order_hash = k.order_hash
 					ORDER BY h.position LIMIT CASE WHEN k.failures = 0 THEN $4::integer ELSE 1 END) h
 				LIMIT $4::integer)
 			UNION ALL
 			(SELECT m.fence, {waiting}, false, EXISTS (SELECT FROM {s}.semel_outbox_key k WHERE k.order_hash = o.order_hash) FROM mine m
 				CROSS JOIN LATERAL (SELECT * FROM {s}.semel_outbox o WHERE o.lane = m.lane AND o.order_hash NOT IN (SELECT unnest($3::bigint[]))
-					ORDER BY o.position LIMIT $4::integer) o
+					AND o.topic <> ALL ($6::text[]) ORDER BY o.position LIMIT $4::integer) o
 				LIMIT $5::integer)`),
 		lock: fill(`SELECT lane, fence FROM {s}.semel_outbox_lane WHERE lane = ANY ($1::smallint[]) ORDER BY lane FOR UPDATE`),
 		setAside: fill(`WITH gone AS (DELETE FROM {s}.semel_outbox o USING unnest($1::smallint[], $2::bigint[]) AS d(lane, position)

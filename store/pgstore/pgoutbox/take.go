@@ -52,12 +52,12 @@ func (r *row) finish(isHeld bool) (err error) {
 }
 
 // Take implements outbox.Store.
-func (b *Outbox) Take(ctx context.Context, lanes []outbox.Lane, busy []int64, limit int) ([]outbox.Taken, error) {
+func (b *Outbox) Take(ctx context.Context, lanes []outbox.Lane, busy []int64, paused []string, limit int) ([]outbox.Taken, error) {
 	if b.db.Closed() {
 		return nil, pgstore.ErrClosed
 	}
 	for range mostReads {
-		taken, aside, err := b.read(ctx, lanes, busy, limit)
+		taken, aside, err := b.read(ctx, lanes, busy, paused, limit)
 		if err == nil && len(aside) > 0 {
 			err = b.hold(ctx, aside)
 		}
@@ -75,14 +75,12 @@ func (b *Outbox) Take(ctx context.Context, lanes []outbox.Lane, busy []int64, li
 const mostReads = 100
 
 // read reads messages. The keys of the messages in aside have failed.
-func (b *Outbox) read(ctx context.Context, lanes []outbox.Lane, busy []int64, limit int) (taken, aside []outbox.Taken, err error) {
-	if busy == nil {
-		busy = []int64{}
-	}
+func (b *Outbox) read(ctx context.Context, lanes []outbox.Lane, busy []int64, paused []string, limit int) (taken, aside []outbox.Taken, err error) {
+	busy, paused = append([]int64{}, busy...), append([]string{}, paused...) // a nil slice would be NULL
 	lanes = slices.Clone(lanes)
 	rand.Shuffle(len(lanes), func(i, j int) { lanes[i], lanes[j] = lanes[j], lanes[i] }) // the first ones may use up the limit
 	numbers, fences := split(lanes)
-	rows, err := b.db.Own.Query(ctx, b.sql.take, numbers, fences, busy, max(1, limit/4), max(1, limit-limit/4))
+	rows, err := b.db.Own.Query(ctx, b.sql.take, numbers, fences, busy, max(1, limit/4), max(1, limit-limit/4), paused)
 	if err != nil {
 		return nil, nil, err
 	}

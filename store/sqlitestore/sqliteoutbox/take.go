@@ -68,16 +68,18 @@ func query(ctx context.Context, tx *sql.Tx, isHeld bool, text string, args ...an
 
 const (
 	takeWaiting = `SELECT ` + waitingColumns + `, k.order_hash IS NOT NULL FROM semel_outbox o LEFT JOIN semel_outbox_key k ON k.order_hash = o.order_hash
-		WHERE o.lane IN (SELECT value FROM json_each(?1)) AND o.order_hash NOT IN (SELECT value FROM json_each(?2)) ORDER BY o.position LIMIT ?3`
-	takeDue = `SELECT order_hash, failures FROM semel_outbox_key WHERE lane IN (SELECT value FROM json_each(?1)) AND order_hash NOT IN (SELECT value FROM json_each(?2))
-		AND stopped = 0 AND (retry_at <= ?3 OR retry_at > ?4) ORDER BY retry_at LIMIT ?5`
+		WHERE o.lane IN (SELECT value FROM json_each(?1)) AND o.order_hash NOT IN (SELECT value FROM json_each(?2))
+		AND o.topic NOT IN (SELECT value FROM json_each(?4)) ORDER BY o.position LIMIT ?3`
+	takeDue = `SELECT order_hash, failures FROM semel_outbox_key k WHERE lane IN (SELECT value FROM json_each(?1)) AND order_hash NOT IN (SELECT value FROM json_each(?2))
+		AND stopped = 0 AND (retry_at <= ?3 OR retry_at > ?4)
+		AND (?6 = '[]' OR (SELECT h.topic FROM semel_outbox_held h WHERE h.order_hash = k.order_hash LIMIT 1) NOT IN (SELECT value FROM json_each(?6))) ORDER BY retry_at LIMIT ?5`
 	takeHeld = `SELECT ` + heldColumns + ` FROM semel_outbox_held h WHERE h.order_hash = ? ORDER BY h.position LIMIT ?`
 )
 
 // Take implements outbox.Store.
-func (b *Outbox) Take(ctx context.Context, lanes []outbox.Lane, busy []int64, limit int) ([]outbox.Taken, error) {
+func (b *Outbox) Take(ctx context.Context, lanes []outbox.Lane, busy []int64, paused []string, limit int) ([]outbox.Taken, error) {
 	for range mostReads {
-		taken, aside, err := b.look(ctx, lanes, busy, limit)
+		taken, aside, err := b.look(ctx, lanes, busy, paused, limit)
 		if err == nil && len(aside) > 0 {
 			err = b.hold(ctx, aside)
 		}
@@ -95,20 +97,21 @@ func (b *Outbox) Take(ctx context.Context, lanes []outbox.Lane, busy []int64, li
 const mostReads = 100
 
 // look reads messages. The keys of the messages in aside have failed.
-func (b *Outbox) look(ctx context.Context, lanes []outbox.Lane, busy []int64, limit int) (taken, aside []outbox.Taken, err error) {
+func (b *Outbox) look(ctx context.Context, lanes []outbox.Lane, busy []int64, paused []string, limit int) (taken, aside []outbox.Taken, err error) {
 	err = b.read(ctx, "take", func(tx *sql.Tx) error {
 		fences, numbers, err := owned(ctx, tx, lanes)
 		if err != nil {
 			return err
 		}
-		if busy == nil {
-			busy = []int64{}
-		}
-		busyText, err := json.Marshal(busy)
+		busyText, err := json.Marshal(append([]int64{}, busy...))
 		if err != nil {
 			return err
 		}
-		due, err := dueKeys(ctx, tx, numbers, string(busyText), limit)
+		pausedText, err := json.Marshal(append([]string{}, paused...))
+		if err != nil {
+			return err
+		}
+		due, err := dueKeys(ctx, tx, numbers, string(busyText), string(pausedText), limit)
 		if err != nil {
 			return err
 		}
@@ -126,7 +129,7 @@ func (b *Outbox) look(ctx context.Context, lanes []outbox.Lane, busy []int64, li
 				taken = append(taken, found[i].Taken)
 			}
 		}
-		rows, err := tx.QueryContext(ctx, takeWaiting, numbers, string(busyText), limit)
+		rows, err := tx.QueryContext(ctx, takeWaiting, numbers, string(busyText), limit, string(pausedText))
 		if err != nil {
 			return err
 		}
@@ -172,9 +175,9 @@ type dueKey struct {
 	failures int
 }
 
-func dueKeys(ctx context.Context, tx *sql.Tx, numbers, busy string, limit int) (due []dueKey, err error) {
+func dueKeys(ctx context.Context, tx *sql.Tx, numbers, busy, paused string, limit int) (due []dueKey, err error) {
 	now := time.Now()
-	rows, err := tx.QueryContext(ctx, takeDue, numbers, busy, now.UnixMicro(), now.Add(outbox.LongestDelay).UnixMicro(), limit)
+	rows, err := tx.QueryContext(ctx, takeDue, numbers, busy, now.UnixMicro(), now.Add(outbox.LongestDelay).UnixMicro(), limit, paused)
 	if err != nil {
 		return nil, err
 	}

@@ -74,6 +74,7 @@ type Options struct {
 	Group                   string // empty: not given
 	DeadLetters, Quarantine string // empty: the adapter's own
 	Order                   string // empty: the broker's own
+	InFlight                int    // how many messages the consumer takes
 }
 
 // Broker is a checked address of a broker.

@@ -13,6 +13,11 @@ import (
 	"github.com/semel-go/semel/consume/semelamqp"
 )
 
+// waitingShare is how many messages the consumer can have with an order, in multiples of its
+// InFlight: those that run, and 16 times as many that wait. The broker is told once, when
+// the first request may ask for fewer, because of --max-bytes.
+const waitingShare = 17
+
 // parseAMQP reads amqp://USER:PASSWORD@HOST/VHOST?queue=NAME.
 func parseAMQP(a *address, o *Options) (*Broker, error) {
 	queue := a.take("queue")
@@ -32,6 +37,7 @@ func parseAMQP(a *address, o *Options) (*Broker, error) {
 		return nil, err
 	}
 	if o.Order != "" && o.Order != "none" {
+		s.Prefetch = min(waitingShare*o.InFlight, 65535)
 		if s.OrderKey, err = order(o, map[string]func(*consume.Message) string{"none": none, "routing-key": semelamqp.ByRoutingKey}); err != nil {
 			return nil, err
 		}

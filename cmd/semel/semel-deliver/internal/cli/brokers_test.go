@@ -217,6 +217,20 @@ func openSQS(t *testing.T) *side {
 }
 
 // The brokers that the race detector may watch; see pulsar_test.go.
+// 300 messages of one order wait, because the first is "later" (423). That is far less than
+// the limit of waiting messages, 16 times --in-flight. The broker sends the message of the
+// other order after them, so its prefetch must have room for all.
+func TestDeliver_RabbitMQ_ManyOfOneOrderWait_OtherOrderGoesOn(t *testing.T) {
+	b, e := openRabbit(t), newEndpoint(t)
+	for n := range 300 {
+		b.publish(t, fmt.Sprint("stuck-", n), "stuck", `{"status":423}`)
+	}
+	b.publish(t, "healthy", "other", `{}`)
+	d := startDelivery(t, append(b.args, "--to", e.URL+"/events", "--store", "memory:", "--log-level", "warn")...)
+	eventually(t, "the message of the other order", func() bool { return len(e.of("healthy")) > 0 })
+	d.stop()
+}
+
 func TestDeliver_EachBroker_EachMessageOnce(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) *side{"NATS": openNATS, "Kafka": openKafka, "RabbitMQ": openRabbit, "SQS": openSQS} {
 		t.Run(name, func(t *testing.T) {

@@ -58,7 +58,7 @@ WHERE THE MESSAGES ARE (--from)
 
 ` + indent(address.Choices) + `
 
-Order is kept per key of a Kafka record, per message group of a FIFO queue, and in Pulsar per key (key-shared) or partition (failover, exclusive); --order says so for other brokers. No more messages are taken than --in-flight, and while a message waits for another of its key, at most 16 times as many; --max-bytes bounds their bodies.
+Order is kept per key of a Kafka record, per message group of a FIFO queue, and in Pulsar per key (key-shared) or partition (failover, exclusive); --order says so for other brokers. No more messages are taken than --in-flight, and while a message waits for another of its key, at most 16 times as many; --max-bytes bounds their bodies. RabbitMQ with --order sends 17 times --in-flight messages ahead, whatever --max-bytes says.
 
 WHERE A MESSAGE HAS ITS KEY (--key)
 

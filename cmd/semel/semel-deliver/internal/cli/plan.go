@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -44,7 +45,7 @@ func (o *options) plan(log *slog.Logger) (*plan, error) {
 		to: tlsfile.Files{Cert: o.ToCert, Key: o.ToKey, CA: o.ToCA}, hooks: tlsfile.Files{Cert: o.HookCert, Key: o.HookKey, CA: o.HookCA},
 	}
 	var err error
-	out.broker, err = address.Parse(o.From, &address.Options{Group: o.Group, DeadLetters: o.DeadLetters, Quarantine: o.Quarantine, Order: o.Order})
+	out.broker, err = address.Parse(o.From, &address.Options{Group: o.Group, DeadLetters: o.DeadLetters, Quarantine: o.Quarantine, Order: o.Order, InFlight: o.inFlight()})
 	p.failed(err)
 	if out.store, err = storeurl.Parse(o.Store, "--store"); err == nil && o.OnDoubt.Policy == semel.Park {
 		err = out.store.CheckPark()
@@ -82,6 +83,9 @@ func (o *options) plan(log *slog.Logger) (*plan, error) {
 	return out, errors.Join(p.errs...)
 }
 
+// inFlight is --in-flight, or its default.
+func (o *options) inFlight() int { return max(0, cmp.Or(o.InFlight, 4*o.Concurrency)) }
+
 func (p *planner) limits(s *deliver.Options) {
 	p.count("max-attempts", int64(p.MaxAttempts), 0, 1_000_000)
 	p.count("concurrency", int64(p.Concurrency), 1, 10_000)
@@ -89,7 +93,7 @@ func (p *planner) limits(s *deliver.Options) {
 	p.count("max-bytes", int64(p.MaxBytes), 1, 1<<40)
 	switch {
 	case p.InFlight == 0:
-		s.InFlight = 4 * p.Concurrency
+		s.InFlight = p.inFlight()
 	case p.InFlight < p.Concurrency || p.InFlight > 1_000_000:
 		p.bad("in-flight", p.InFlight, "must be from concurrency, which is %d, to 1000000; or 0 for 4 times concurrency", p.Concurrency)
 	}

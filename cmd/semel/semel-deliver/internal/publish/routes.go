@@ -50,7 +50,7 @@ func (r *routes) Publish(ctx context.Context, messages []outbox.Message, answer 
 		for n, i := range mine {
 			part[n] = messages[i]
 			if route.Topic != "" {
-				part[n].Topic = route.Topic
+				part[n] = messages[i].Renamed(route.Topic)
 			}
 		}
 		all.Go(func() {

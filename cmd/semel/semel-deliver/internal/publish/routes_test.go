@@ -59,6 +59,24 @@ func TestRoutes_TopicsRenamedAndSplit_AnswersAreForTheirMessages(t *testing.T) {
 	}
 }
 
+// Brokers drop repeats by the DeduplicationID.
+func TestRoutes_TwoTopicsWithOneNewNameAndOneID_DifferForTheBroker(t *testing.T) {
+	to := &outboxtest.Sink{}
+	sink := Routes(map[string]Route{"placed": {Topic: "events", Sink: to}, "shipped": {Topic: "events", Sink: to}}, to)
+	messages := []outbox.Message{{Topic: "placed", ID: "order-17"}, {Topic: "shipped", ID: "order-17"}, {Topic: "events", ID: "order-17"}}
+	sink.Publish(t.Context(), messages, func(int, error) {})
+	ids := map[string]bool{}
+	for _, m := range to.Sent() {
+		if m.Topic != "events" {
+			t.Errorf("topic %q", m.Topic)
+		}
+		ids[m.DeduplicationID()] = true
+	}
+	if len(ids) != 3 || !ids[messages[0].DeduplicationID()] {
+		t.Errorf("%d different IDs, want 3, and each that of the written message: %v", len(ids), ids)
+	}
+}
+
 func TestRoutes_None_IsTheSinkItself(t *testing.T) {
 	other := &outboxtest.Sink{}
 	if Routes(nil, other) != outbox.Sink(other) {

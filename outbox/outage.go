@@ -1,0 +1,73 @@
+package outbox
+
+import "time"
+
+// outage counts the calls of Publish in a row that have sent no message of a topic. During
+// an outage the publisher sends few messages of the topic at a time, so that few of them
+// count a failed attempt, and goes on with the other topics.
+type outage struct {
+	failures int
+	until    time.Time // end of the pause
+	probing  bool      // some messages of the topic are being sent
+}
+
+const (
+	firstPause   = 50 * time.Millisecond
+	longestPause = 5 * time.Second
+	forgetPause  = time.Minute // after its pause; then the topic counts as whole
+	probe        = 16          // messages of a topic at a time
+)
+
+// outages are the outages by topic.
+type outages map[string]*outage
+
+// isPaused reports whether messages of a topic are left out.
+func (o outages) isPaused(topic string, now time.Time) bool {
+	out := o[topic]
+	return out != nil && (out.probing || now.Before(out.until))
+}
+
+// paused returns the topics that are left out, and when the first pause ends, unless that
+// is later than latest.
+func (o outages) paused(now, latest time.Time) (topics []string, next time.Time) {
+	next = latest
+	for topic, out := range o {
+		switch {
+		case out.probing:
+		case now.Sub(out.until) > forgetPause:
+			delete(o, topic)
+			continue
+		case !now.Before(out.until):
+			continue
+		case out.until.Before(next):
+			next = out.until
+		}
+		topics = append(topics, topic)
+	}
+	return topics, next
+}
+
+// tally counts the messages of a topic in one call of Publish.
+type tally struct{ taken, sent, failed int }
+
+// observe notes the end of a call of Publish.
+func (o outages) observe(topics map[string]*tally, now time.Time) {
+	for topic, n := range topics {
+		out := o[topic]
+		switch {
+		case n.sent > 0:
+			delete(o, topic)
+			continue
+		case n.failed > 0:
+			if out == nil {
+				out = &outage{}
+				o[topic] = out
+			}
+			out.until = now.Add(min(firstPause<<min(out.failures, 10), longestPause))
+			out.failures++
+		}
+		if out != nil {
+			out.probing = false
+		}
+	}
+}
