@@ -48,14 +48,14 @@ func seedOutbox(t *testing.T) (url string, box *sqliteoutbox.Outbox, quarantined
 	if err != nil {
 		t.Fatal(err)
 	}
-	taken, err := box.Take(t.Context(), lanes, nil, 10)
+	taken, err := box.Take(t.Context(), lanes, nil, nil, 10)
 	if err != nil || len(taken) != 3 {
 		t.Fatalf("taken %v, %v", taken, err)
 	}
 	if err := box.Settle(t.Context(), []outbox.Result{{Taken: &taken[0], Kind: outbox.Refused, Error: "too\x1b[2J large"}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := box.Take(t.Context(), lanes, nil, 10); err != nil { // holds a2
+	if _, err := box.Take(t.Context(), lanes, nil, nil, 10); err != nil { // holds a2
 		t.Fatal(err)
 	}
 	return "sqlite:" + path, box, fmt.Sprint(taken[0].Position), fmt.Sprint(taken[1].Position), fmt.Sprint(taken[2].Position)
