@@ -105,7 +105,7 @@ func (j *journal) reserve(s *runningStep) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch u := j.uses[s.name]; {
-	case u.state == stepRunning || u.state == stepUsed && u.outer == s.x.outer || j.isOpen(u, s):
+	case u.state == stepRunning || u.state == stepUsed && !s.x.outer.repeats(u.outer) || j.isOpen(u, s):
 		return s.invalid("this run has used the name already; give each step of a call a name of its own")
 	case u.state == stepInDoubt && s.x.policy == Park:
 		return s.x.failure(ErrParked, fmt.Errorf("step %q failed in this run, and may have had its effect", s.name))
