@@ -141,6 +141,8 @@ func (g *Guard) sagaSettlement(x *Execution, o store.Outcome, err error) (store.
 		}
 		if pause.Err == nil {
 			s.Error = ""
+		} else {
+			pause.Err = withoutOutcome(pause.Err)
 		}
 		return s, EventReleased, err
 	}
