@@ -33,6 +33,16 @@ var sagas = []Mutant{
 		Old: "inDoubt: state == inDoubt", New: "inDoubt: false",
 	},
 	{
+		Name: "a saga turns back while a transaction of it may commit", Rule: "saga 2",
+		Dir: flow, Func: "(*Run).decide", Package: flow, Run: "TestStepIn_CommitInDoubt_NothingIsUndoneInItsRun",
+		Old: "if r.unsure {", New: "if r.unsure && r.pausing {",
+	},
+	{
+		Name: "the failure of another call turns a saga back", Rule: "saga 3",
+		Dir: flow, Func: "StepIn", Package: flow, Run: "TestStep_NoEffectOfFailure_GoesOnLater",
+		Old: "if none {", New: "if none && o.parked && !o.parked {",
+	},
+	{
 		Name: "a plain error turns a saga back", Rule: "saga 3",
 		Dir: flow, Func: "(*Run).decide", Package: flow, Run: "TestRule3_PlainErrorOrDeadProcess_GoesOnForward",
 		Old: "default: return false, r.again(err)", New: "default: r.back = &semel.Failure{Message: err.Error()}",
