@@ -73,7 +73,9 @@ func Parked() StepOption { return func(o *stepOptions) { o.parked = true } }
 //   - Any other error leaves open whether the step happened. It runs again in the next
 //     attempt, with the same At.Key.
 //
-// The name is one of Definition.Steps, and each run uses it once.
+// The name is one of Definition.Steps, and each run uses it once. A compensation that needs
+// the result of another step takes it from a variable of Run, which sets it in each attempt:
+// to use the step again would leave the saga stuck.
 func Step[T any](ctx context.Context, r *Run, name string, do func(ctx context.Context, at At) (T, error), undo func(ctx context.Context, at At, v T) error, options ...StepOption) (T, error) {
 	return StepIn(ctx, r, r.core.guard, name, do, undo, options...)
 }
@@ -140,7 +142,7 @@ func (r *Run) reach(u *use, parked bool, begun *int) error {
 	case !r.rules.lists(u.name):
 		return r.stick(fmt.Errorf("step %q is not in Steps of the definition; add it", u.name))
 	case r.uses[u.name] != nil:
-		return r.stick(fmt.Errorf("step %q is used twice in one run; give each step a name of its own", u.name))
+		return r.stick(fmt.Errorf("step %q is used twice in one run; give each step a name of its own, and keep its result in a variable for compensations", u.name))
 	}
 	r.uses[u.name] = u
 	r.started = append(r.started, u)
