@@ -153,6 +153,8 @@ func (g *Guard) sagaSettlement(x *Execution, o store.Outcome, err error) (store.
 		}
 		if pause.Err == nil {
 			s.Error = ""
+		} else {
+			pause.Err = withoutOutcome(pause.Err)
 		}
 		return s, EventReleased, err
 	}

@@ -85,7 +85,9 @@ func (r Result) Decode(v any) error {
 // kept. With ErrOutcomeNotStored the result, or the *Failure in the error, is
 // valid but may not be kept, so check for it first. With ErrNotKept the work is
 // done and fn never runs again: the result was too large, or it cannot be encoded or
-// decoded, also because a codec panics or T has changed; the Cause says why.
+// decoded, also because a codec panics or T has changed; the Cause says why. Both are
+// only of this call: if fn returns such an error of a step or of another call, the
+// caller gets its text and its other causes.
 func Do[T any](ctx context.Context, r Runner, call Call, fn func(ctx context.Context, x *Execution) (T, error)) (T, error) {
 	var got struct {
 		value     T

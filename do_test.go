@@ -10,15 +10,6 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-func TestDo_HandlerReturnsErrOutcomeNotStored_IsReturned(t *testing.T) {
-	g := guard(t, memstore.New(nil), nil)
-	inner := &semel.Error{Reason: semel.ErrOutcomeNotStored}
-	_, err := semel.Do(t.Context(), g, ann("k"), func(context.Context, *semel.Execution) (int, error) { return 0, inner })
-	if err != error(inner) {
-		t.Errorf("got %v, want the handler's own error", err)
-	}
-}
-
 func TestDo_FirstCaller_GetsWhatDuplicatesGet(t *testing.T) {
 	type receipt struct {
 		ID     string

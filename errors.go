@@ -141,6 +141,34 @@ func withoutOutcome(err error) error {
 	return err
 }
 
+// handlerError is the error of a handler as its call uses it. An ErrNotKept or
+// ErrOutcomeNotStored in it is of a step or of another call: of this call it would say
+// that its work is done.
+func handlerError(err error) error {
+	err = effect.Readable(err)
+	switch {
+	case !errors.Is(err, ErrNotKept) && !errors.Is(err, ErrOutcomeNotStored):
+		return err
+	case effect.None(err):
+		return &effect.NoEffect{Err: &notOutcome{err}}
+	}
+	return &notOutcome{err}
+}
+
+// notOutcome hides the reasons of an error, and nothing else of it.
+type notOutcome struct{ err error }
+
+func (e *notOutcome) Error() string { return e.err.Error() }
+
+func (e *notOutcome) Is(target error) bool {
+	return target != ErrNotKept && target != ErrOutcomeNotStored && errors.Is(e.err, target)
+}
+
+func (e *notOutcome) As(target any) bool {
+	_, reason := target.(**Error)
+	return !reason && errors.As(e.err, target)
+}
+
 func invalid(operation string, cause error) error {
 	return &Error{Reason: ErrInvalid, Operation: operation, Cause: cause}
 }

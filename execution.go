@@ -92,6 +92,12 @@ func (x *Execution) isIn(outer *Execution) bool {
 	return false
 }
 
+// repeats reports whether x is a later run of the step that earlier was a run of. False for
+// nil.
+func (x *Execution) repeats(earlier *Execution) bool {
+	return x != nil && earlier != nil && x != earlier && x.step == earlier.step
+}
+
 // transaction is the run of the step that began the transaction which x is in.
 func (x *Execution) transaction() (began *Execution) {
 	for ; x != nil; x = x.outer {

@@ -89,7 +89,7 @@ func (j *journal) reserve(s *runningStep) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch u := j.uses[s.name]; {
-	case u.state == stepRunning || u.state == stepUsed && u.outer == s.x.outer || s.tx == nil && j.isOpen(u, s):
+	case u.state == stepRunning || u.state == stepUsed && !s.x.outer.repeats(u.outer) || s.tx == nil && j.isOpen(u, s):
 		return s.usedTwice("")
 	case j.kind == stepsInTx && j.isOpen(u, s):
 		return s.usedTwice(", also after a rollback to a savepoint of your own")

@@ -121,7 +121,7 @@ func (g *Guard) call(ctx, handlerCtx context.Context, x *Execution, fn Handler, 
 	}()
 	defer x.journal.close()
 	o, err = fn(handlerCtx, x)
-	err, returned = effect.Readable(err), true
+	err, returned = handlerError(err), true
 	return o, err
 }
 
@@ -228,7 +228,7 @@ func (g *Guard) runUnprotected(ctx context.Context, c *pendingCall, fn Handler) 
 	handlerCtx, cancel := x.handlerContext(ctx)
 	defer cancel(nil)
 	o, err := fn(handlerCtx, x)
-	err = effect.Readable(err)
+	err = handlerError(err)
 	g.observeEnd(ctx, x, EventUnprotected, err)
 	if err != nil {
 		return Result{}, fmt.Errorf("semel: ran without a record: %w", effect.Finish(err))

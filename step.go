@@ -147,7 +147,7 @@ func (s *runningStep) abandon(ctx context.Context) {
 // run runs the step's function and records how it ended, in one write.
 func (s *runningStep) run(ctx, handlerCtx context.Context, fn Handler) (Result, stepState, error) {
 	o, err := fn(handlerCtx, s.x)
-	err = effect.Readable(err)
+	err = handlerError(err)
 	step, kind, err := s.outcome(o, err)
 	if step == nil {
 		s.guard.observeEnd(ctx, s.x, kind, err)

@@ -188,7 +188,7 @@ func (t *txCall) run(ctx context.Context, x *Execution, fn Handler) error {
 // the call must be undone.
 func (t *txCall) settle(ctx context.Context, x *Execution, o store.Outcome, err error) error {
 	x.journal.close()
-	err = effect.Readable(err)
+	err = handlerError(err)
 	g := t.guard
 	s, kind := g.completion(o), EventExecuted
 	if err != nil {
@@ -239,7 +239,7 @@ func (s *runningStep) runIn(ctx, handlerCtx context.Context, fn Handler) (res Re
 		var o store.Outcome
 		handlerErr, err := nested(ctx, s.tx, func() (err error) {
 			o, err = fn(handlerCtx, s.x)
-			return effect.Readable(err)
+			return handlerError(err)
 		})
 		if err != nil {
 			return s.unavailable(ctx, textOnly(err))

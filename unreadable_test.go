@@ -110,9 +110,9 @@ func TestStep_KeptResultDoesNotDecode_NamesTheStep(t *testing.T) {
 	}), errBoom)
 	err := flow(func(ctx context.Context, x *semel.Execution) error {
 		_, err := semel.Do(ctx, g, x.Step("charge"), func(context.Context, *semel.Execution) (int, error) { runs++; return 1, nil })
+		wantErr(t, err, semel.ErrNotKept)
 		return err
 	})
-	wantErr(t, err, semel.ErrNotKept)
 	if !strings.Contains(err.Error(), `step "charge"`) || runs != 1 {
 		t.Errorf("the step ran %d times; the error is %v", runs, err)
 	}

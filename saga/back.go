@@ -43,6 +43,9 @@ func (r *Run) decide(caller, ctx, forward context.Context, err error) (turned bo
 	if r.back == nil {
 		failure, failed := errors.AsType[*semel.Failure](err)
 		late := err != nil && errors.Is(context.Cause(forward), errDeadline)
+		if r.unsure { // the claim of the next run waits for the transaction
+			failed, late = false, false
+		}
 		switch {
 		case r.pausing:
 			return false, r.waits()
@@ -96,7 +99,7 @@ func (r *Run) skipped() error {
 
 // turnBack runs the compensations in the reverse order of the steps' start, and returns
 // the failure of the saga after all have succeeded. It does not hold mu while it asks the
-// store or runs a compensation, which may use the Run.
+// store or runs a compensation.
 func (r *Run) turnBack(ctx context.Context) error {
 	if r.recorded[backStep] == nil {
 		f, err := r.recordBack(ctx, r.back)

@@ -106,14 +106,19 @@ func Intervene(ctx context.Context, st store.Store, seen store.Record, i Interve
 		return &semel.Error{Reason: semel.ErrUnavailable, Operation: op, Cause: err}
 	}
 	lease := f.Record.Lease()
+	settle := func(s store.Settlement) error { // also if the operator has left
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+		defer cancel()
+		return st.Settle(ctx, lease, s)
+	}
 	for n := range steps {
 		if _, err := retry.Do(ctx, func() (store.Found, error) { return store.Found{}, journal.RecordStep(ctx, lease, steps[n]) }); err != nil {
 			// As it was. If that is not stored either, the next run finds the saga interrupted.
-			_ = st.Settle(context.WithoutCancel(ctx), lease, store.Settlement{State: store.Unknown, Attempt: seen.Attempt, Error: seen.LastError})
+			_ = settle(store.Settlement{State: store.Unknown, Attempt: seen.Attempt, Error: seen.LastError})
 			return refuse(semel.ErrUnavailable, "record %q: %w; the saga stays stuck, and a part of the decision may be recorded: look at its steps, and decide again", steps[n].Name, err)
 		}
 	}
-	err = st.Settle(context.WithoutCancel(ctx), lease, store.Settlement{State: store.Released, Keep: lapsed.Forever, Error: lapsed.SagaOperator + i.Why})
+	err = settle(store.Settlement{State: store.Released, Keep: lapsed.Forever, Error: lapsed.SagaOperator + i.Why})
 	if err != nil {
 		return refuse(semel.ErrUnavailable, "%w; the decision is recorded, but the saga may stay stuck: look at it, and decide again if it does", err)
 	}

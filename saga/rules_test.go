@@ -137,7 +137,7 @@ func TestRule2_StepInDoubtAtDeadline_CompensationIsTold(t *testing.T) {
 	})
 }
 
-// Rules 2 and 5: a compensation that uses the Run gets recorded steps, and starts none.
+// Rules 2 and 5: a compensation that uses the Run starts no step.
 func TestRule5_CompensationUsesStep_StartsNone(t *testing.T) {
 	t.Parallel()
 	g, err := semel.New(memstore.New(nil), nil)

@@ -46,6 +46,7 @@ type Run struct {
 	pause    time.Duration          // how long
 	stuck    error                  // the run ends: only an operator can say how it goes on
 	unread   error                  // why a recorded step could not be read, so that the run shows nothing
+	unsure   bool                   // a transaction may still commit, so that nothing is undone in this run
 	progress bool                   // the run has recorded something
 	running  int                    // the steps that have begun and not ended
 	idle     sync.Cond              // running is 0

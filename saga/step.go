@@ -73,7 +73,9 @@ func Parked() StepOption { return func(o *stepOptions) { o.parked = true } }
 //   - Any other error leaves open whether the step happened. It runs again in the next
 //     attempt, with the same At.Key.
 //
-// The name is one of Definition.Steps, and each run uses it once.
+// The name is one of Definition.Steps, and each run uses it once. A compensation that needs
+// the result of another step takes it from a variable of Run, which sets it in each attempt:
+// to use the step again would leave the saga stuck.
 func Step[T any](ctx context.Context, r *Run, name string, do func(ctx context.Context, at At) (T, error), undo func(ctx context.Context, at At, v T) error, options ...StepOption) (T, error) {
 	return StepIn(ctx, r, r.core.guard, name, do, undo, options...)
 }
@@ -100,16 +102,17 @@ func StepIn[T any](ctx context.Context, r *Run, atomic semel.Runner, name string
 	if r.recorded[name] != nil { // nothing runs, so that there is no transaction
 		atomic = r.core.guard
 	}
-	called := false
+	called, none := false, false
 	result, err := semel.Do(ctx, atomic, r.step(name), func(ctx context.Context, _ *semel.Execution) (T, error) {
-		called = true
+		called, none = true, false
 		v, err := do(ctx, At{x: r.x, step: name})
-		if effect.None(effect.Readable(err)) {
-			called = false
-		}
+		none = effect.None(effect.Readable(err))
 		return v, err
 	})
 	v = result
+	if none {
+		return result, r.finishUndone(ctx, u, o.parked, err)
+	}
 	return result, r.finish(ctx, u, o.parked, called, err)
 }
 
@@ -151,7 +154,7 @@ func (r *Run) reach(u *use, parked bool, begun *int) error {
 	case !r.rules.lists(u.name):
 		return r.stick(fmt.Errorf("step %q is not in Steps of the definition; add it", u.name))
 	case r.uses[u.name] != nil:
-		return r.stick(fmt.Errorf("step %q is used twice in one run; give each step a name of its own", u.name))
+		return r.stick(fmt.Errorf("step %q is used twice in one run; give each step a name of its own, and keep its result in a variable for compensations", u.name))
 	}
 	r.uses[u.name] = u
 	r.started = append(r.started, u)
@@ -216,22 +219,34 @@ func (r *Run) finish(ctx context.Context, u *use, parked, called bool, err error
 	case r.recorded[u.name] != nil:
 		return r.cannotRead(err)
 	case !called:
-		r.setState(u, noEffect)
-		if parked {
-			r.unmark(ctx, u)
-		}
-		return err
+		return r.finishUndone(ctx, u, parked, err)
 	case parked:
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		u.state = held
 		return r.stick(fmt.Errorf("step %q may have happened: %w", u.name, err))
-	default:
-		return err // in doubt
+	default: // in doubt
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.unsure = r.unsure || errors.Is(err, semel.ErrInDoubt)
+		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.progress = r.progress || r.recorded[u.name] == nil
+	return err
+}
+
+// finishUndone notes that a step has not happened. A Failure in err is of another call, and
+// must not turn the saga back.
+func (r *Run) finishUndone(ctx context.Context, u *use, parked bool, err error) error {
+	r.setState(u, noEffect)
+	if parked {
+		r.unmark(ctx, u)
+	}
+	if _, failed := errors.AsType[*semel.Failure](err); failed {
+		return errors.New(err.Error())
+	}
 	return err
 }
 

@@ -77,7 +77,7 @@ func (c *core) keepTimer(ctx context.Context, k store.Key, version store.Owner, 
 	}
 }
 
-// storeTimeout is how long a change of a timer may take.
+// storeTimeout is how long a change of a timer may take, or the end of a decision.
 const storeTimeout = 5 * time.Second
 
 // makeTimer makes the timer of a saga, whatever timer there is. Each request has a version

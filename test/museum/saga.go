@@ -38,6 +38,21 @@ var sagas = []Mutant{
 		Old: "for r.running > 0 {", New: "for r.running > 1000 {",
 	},
 	{
+		Name: "a saga turns back while a transaction of it may commit", Rule: "saga 2",
+		Dir: flow, Func: "(*Run).decide", Package: flow, Run: "TestStepIn_CommitInDoubt_NothingIsUndoneInItsRun",
+		Old: "if r.unsure {", New: "if r.unsure && r.pausing {",
+	},
+	{
+		Name: "the failure of another call turns a saga back", Rule: "saga 3",
+		Dir: flow, Func: "StepIn", Package: flow, Run: "TestStep_NoEffectOfFailure_GoesOnLater",
+		Old: "if none {", New: "if none && o.parked && !o.parked {",
+	},
+	{
+		Name: "the end of an operator's decision waits for ever", Rule: "saga 6",
+		Dir: flow, Func: "Intervene", Package: flow, Run: "TestIntervene_StoreDoesNotAnswer_Ends",
+		Old: "context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)", New: "context.WithTimeout(context.WithoutCancel(ctx), 1000*storeTimeout)",
+	},
+	{
 		Name: "a plain error turns a saga back", Rule: "saga 3",
 		Dir: flow, Func: "(*Run).decide", Package: flow, Run: "TestRule3_PlainErrorOrDeadProcess_GoesOnForward",
 		Old: "default: return false, r.again(err)", New: "default: r.back = &semel.Failure{Message: err.Error()}",

@@ -206,7 +206,12 @@ var unreadables = []Mutant{
 	{
 		Name: "a nil pointer in an error is read after the effect", Rule: "rule 9",
 		Dir: core, Func: "(*Guard).call", Package: core, Run: "TestRun_ErrorPanicsWhenRead_IsSettled",
-		Old: "effect.Readable(err), true", New: "err, true",
+		Old: "handlerError(err), true", New: "err, true",
+	},
+	{
+		Name: "a call takes the outcome of another run for its own", Rule: "rule 9",
+		Dir: core, Func: "handlerError", Package: core, Run: "TestRun_HandlerReturnsOutcomeOfAnotherRun",
+		Old: "return &notOutcome{err}", New: "return err",
 	},
 	{
 		Name: "a replay of another type is an error without a reason", Rule: "rule 9",

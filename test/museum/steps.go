@@ -23,6 +23,11 @@ var steps = []Mutant{
 		Old: "u.state == stepRunning || u.state == stepUsed", New: "u.state == stepRunning",
 	},
 	{
+		Name: "a step gets the result of another step with its name", Rule: "steps",
+		Dir: core, Func: "(*journal).reserve", Package: core, Run: "TestStep_NameUsedInTwoSteps_IsRefused",
+		Old: "!s.x.outer.repeats(u.outer)", New: "u.outer == s.x.outer",
+	},
+	{
 		Name: "a step in doubt runs again under Park", Rule: "steps",
 		Dir: core, Func: "(*journal).reserve", Package: core, Run: "TestStep_FailsInRun_MayRunAgainUnlessParked|TestStep_Panics_IsInDoubt",
 		Old: "u.state == stepInDoubt && s.x.policy == Park", New: "u.state == stepInDoubt && s.x.policy != Park",
