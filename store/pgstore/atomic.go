@@ -48,7 +48,7 @@ var _ semel.Runner = (*Atomic)(nil)
 // SettleTimeout, Rerun and UnprotectedOnOutage. NewAtomic's error names those that are set.
 //
 // StoreTimeout limits each of these by itself: the round trip with BEGIN and the claim,
-// COMMIT, and the work after a COMMIT that failed. It does not limit the statements of the
+// each statement of the store after that, COMMIT, and the work after a COMMIT that failed. It does not limit the statements of the
 // handler. In [Atomic.RunWhole] it does not limit BEGIN
 // and the lookup of the keys either, so pass a context with a deadline. In [Atomic.In] it
 // limits nothing.

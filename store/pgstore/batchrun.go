@@ -237,7 +237,7 @@ func (b *batchTry) commit(ctx context.Context, t *ownTx) error {
 	if len(b.tx.pending) == 0 && !b.hasWrites && !prefetched {
 		if t.finished.XID() != "" { // the handler may have committed, and no COMMIT will check that
 			b.tx.queueCheck()
-			if err := b.tx.pipeline.Flush(ctx); err != nil {
+			if err := t.limited(ctx, b.tx.pipeline.Flush); err != nil {
 				return err
 			}
 		}

@@ -90,10 +90,11 @@ func (b *batchRun) try(ctx context.Context, which []int, useSavepoints bool) err
 	}
 	returned := false
 	defer func() {
+		ended := !returned && batch.txStatus() == noTx
 		t.end()
 		switch {
 		case returned:
-		case t.finished.XID() != "" && t.mayHaveCommitted(ctx):
+		case (ended || t.finished.XID() != "") && t.mayHaveCommitted(ctx):
 			_ = b.atomic.endedByHandler(ctx, t, errPanicked, batch.attempts()...)
 		case batch.running != nil:
 			_ = b.atomic.noteAttempt(ctx, batch.running.attempt(), errPanicked.Error())

@@ -117,6 +117,49 @@ func TestAtomic_HandlerFailsAfterConnInRows_NotParked(t *testing.T) {
 	})
 }
 
+// A handler that gets Conn while rows are open can commit by it, and panic.
+func TestAtomic_HandlerCommitsByConnInRowsAndPanics_Parked(t *testing.T) {
+	t.Parallel()
+	forms := map[string]func(ctx context.Context, p *shop, handler func(ctx context.Context, tx pgx.Tx)){
+		"Once": func(ctx context.Context, p *shop, handler func(ctx context.Context, tx pgx.Tx)) {
+			_ = Once(ctx, p.a, call("k"), func(ctx context.Context, _ *semel.Execution, tx pgx.Tx) error { handler(ctx, tx); return nil })
+		},
+		"batch": func(ctx context.Context, p *shop, handler func(ctx context.Context, tx pgx.Tx)) {
+			p.a.RunWhole(ctx, []semel.Call{call("k")}, func(ctx context.Context, _ []*PendingCall) error {
+				tx, _ := TxFrom(ctx)
+				handler(ctx, tx)
+				return nil
+			})
+		},
+	}
+	for name, run := range forms {
+		t.Run(name, func(t *testing.T) {
+			p := newShop(t, openNew(t, nil), nil)
+			func() {
+				defer func() { _ = recover() }()
+				run(t.Context(), p, func(ctx context.Context, tx pgx.Tx) {
+					if _, err := tx.Exec(ctx, "INSERT INTO "+p.table+" VALUES ('k')"); err != nil {
+						t.Error(err)
+					}
+					rows, err := tx.Query(ctx, "SELECT 1")
+					if err != nil {
+						t.Error(err)
+					}
+					conn := tx.Conn()
+					rows.Close()
+					if _, err := conn.Exec(ctx, "COMMIT"); err != nil {
+						t.Error(err)
+					}
+					panic("after its own COMMIT")
+				})
+			}()
+			if r, err := p.record(t, "k"); r.State != store.Unknown {
+				t.Errorf("the record is %v, %v; the handler has committed its effect", r.State, err)
+			}
+		})
+	}
+}
+
 // Another server, or the same one after a restart, may give the id of the transaction to
 // another one, which it commits.
 func TestFate_ServerStartedSince_NotKnown(t *testing.T) {

@@ -120,7 +120,6 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 	var cause error // what the handler itself returned
 	defer func() {
 		if ran && !returned {
-			_ = t.afterHandler(ctx, errPanicked)
 			if t.end(); t.ended || t.uncertain {
 				_ = a.endedByHandler(ctx, t, errPanicked, &t.storeTx)
 			} else {
@@ -137,6 +136,11 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 			return store.Outcome{}, err
 		}
 		ran, running = true, x
+		defer func() {
+			if !returned { // before the transaction is rolled back
+				_ = t.afterHandler(ctx, errPanicked)
+			}
+		}()
 		o, err := fn(a.store.withRun(t.handlerContext(run), t.lastID, &t.finished.Bool), x)
 		err = driver.ReadableError(err)
 		cause = err

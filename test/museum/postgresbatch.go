@@ -37,6 +37,16 @@ var postgresBatches = []Mutant{
 		Old: `t.finished.XID() != "" && !t.committing`, New: `t.finished.XID() != ""`,
 	},
 	{
+		Name: "PostgreSQL, batches: a handler that commits by itself and panics leaves no record", Rule: "atomic",
+		Dir: postgres, Func: "(*batchRun).try", Package: postgres, Run: "TestAtomic_HandlerCommitsByConnInRowsAndPanics_Parked/batch",
+		Old: "batch.txStatus() == noTx", New: "batch.txStatus() == brokenTx",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a handler that commits by itself and panics leaves no record", Rule: "atomic",
+		Dir: postgres, Func: "(*Atomic).try", Package: postgres, Run: "TestAtomic_HandlerCommitsByConnInRowsAndPanics_Parked/Once",
+		Old: "if !returned {\n				_ = t.afterHandler(ctx, errPanicked)", New: "if returned {\n				_ = t.afterHandler(ctx, errPanicked)",
+	},
+	{
 		Name: "PostgreSQL, batches: a committed outcome is parked", Rule: "rule 8",
 		Dir: postgres, Func: "(*Atomic).note", Package: postgres, Run: "TestPrefetch_HandlerCommits_RecordsStay",
 		Old: "&& !f.Record.State.Terminal()", New: "",
