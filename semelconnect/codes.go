@@ -51,13 +51,37 @@ func judge(err error) error {
 		return f
 	}
 	e, ok := errors.AsType[*connect.Error](err)
+	refusal := "" // of another Semel that the method has called, and that keeps the result
+	if ok {
+		refusal = e.Meta().Get(refusalHeader)
+	}
+	if refusal != "" {
+		err = passOn(e)
+	}
 	switch {
-	case ok && effects[e.Code()] == nothingDone:
+	case refusal == outcomeUnknown:
+		return &unkept{err}
+	case ok && effects[e.Code()] == nothingDone, ok && effects[e.Code()] == kept && refusal != "":
 		return semel.NoEffect(&unkept{err})
 	case ok && effects[e.Code()] == kept:
 		return failureOf(e)
 	}
 	return &unkept{err}
+}
+
+// passOn makes the refusal of another Semel an error of the method, for a further Semel
+// outside: Connect does not send the headers of an error that a client has received.
+func passOn(e *connect.Error) error {
+	own := connect.NewError(e.Code(), e.Unwrap())
+	for _, d := range e.Details() {
+		own.AddDetail(d)
+	}
+	for _, name := range []string{refusalHeader, outcomeHeader, "Retry-After"} {
+		if values := e.Meta().Values(name); len(values) > 0 {
+			own.Meta().Set(name, values[0])
+		}
+	}
+	return own
 }
 
 // codePrefix begins the Failure.Code of a kept error: "connect.not_found".
@@ -87,7 +111,7 @@ func errorOf(f *semel.Failure, replayed bool) error {
 	name, ours := strings.CutPrefix(f.Code, codePrefix)
 	var code connect.Code
 	if !ours || code.UnmarshalText([]byte(name)) != nil {
-		return refuse(connect.CodeFailedPrecondition, 0, "the operation failed, and is not tried again with this key: "+f.Error())
+		return refuse(connect.CodeFailedPrecondition, result, 0, "the operation failed, and is not tried again with this key: "+f.Error())
 	}
 	e := connect.NewError(code, errors.New(f.Message))
 	var details []detail

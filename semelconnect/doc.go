@@ -41,7 +41,13 @@
 //	CodeUnimplemented       a stream with a key
 //	CodeInternal            the interceptor is set up wrongly
 //
-// Aborted and Unavailable have the header "Retry-After" in seconds.
+// Aborted and Unavailable have the header "Retry-After" in seconds. Each refusal has the header
+// "Semel-Refusal" with its reason, except the two that tell how the request ended: it failed
+// for good, or its response is not kept.
+//
+// If the method returns such an error of another Semel that it has called, the other Semel
+// keeps the result, and this one does not keep the refusal: "outcome_unknown" is doubt, and
+// nothing was done if the code would be kept otherwise.
 //
 // # Limits
 //

@@ -76,7 +76,7 @@ func (i *interceptor) WrapStreamingClient(next connect.StreamingClientFunc) conn
 func (i *interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
 		if len(conn.RequestHeader()[keyHeader]) > 0 {
-			return refuse(connect.CodeUnimplemented, 0, "a stream cannot be repeated by an idempotency key; send it without the key")
+			return refuse(connect.CodeUnimplemented, "stream", 0, "a stream cannot be repeated by an idempotency key; send it without the key")
 		}
 		return next(ctx, conn)
 	}
@@ -91,9 +91,9 @@ func (i *interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		key, err := semelhttp.ParseKey(req.Header()[keyHeader])
 		switch {
 		case err != nil:
-			return nil, refuse(connect.CodeInvalidArgument, 0, "the header Idempotency-Key is malformed: "+err.Error())
+			return nil, refuse(connect.CodeInvalidArgument, "key_malformed", 0, "the header Idempotency-Key is malformed: "+err.Error())
 		case key == "" && slices.Contains(i.options.Required, req.Spec().Procedure):
-			return nil, refuse(connect.CodeInvalidArgument, 0,
+			return nil, refuse(connect.CodeInvalidArgument, "key_missing", 0,
 				"this method needs the header Idempotency-Key: send a new UUID with each new request, and the same with each repeat")
 		case key == "":
 			return next(ctx, req)
@@ -107,7 +107,7 @@ func (i *interceptor) once(ctx context.Context, key string, req connect.AnyReque
 	method := req.Spec().Procedure
 	tenant, err := i.options.Tenant(ctx, req)
 	if err != nil || driver.CheckTenant(tenant) != nil {
-		return nil, refuse(connect.CodeUnauthenticated, 0, "the account that the idempotency key belongs to is not known")
+		return nil, refuse(connect.CodeUnauthenticated, "tenant_missing", 0, "the account that the idempotency key belongs to is not known")
 	}
 	payload, err := payloadOf(req.Any())
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -52,13 +53,29 @@ func judge(err error) error {
 	if f, ok := errors.AsType[*semel.Failure](err); ok {
 		return f
 	}
+	refusal := refusalIn(s)
 	switch {
-	case effects[s.Code()] == nothingDone:
+	case refusal == outcomeUnknown:
+		return &unkept{err}
+	case effects[s.Code()] == nothingDone, effects[s.Code()] == kept && refusal != "":
 		return semel.NoEffect(&unkept{err})
 	case effects[s.Code()] == kept:
 		return failureOf(s)
 	}
 	return &unkept{err}
+}
+
+// refusalIn is the reason for which another Semel has refused a call of the method. That Semel
+// keeps the result. Empty: s is no such refusal. FAILED and RESULT_NOT_KEPT are none, because
+// they tell how the call ended.
+func refusalIn(s *status.Status) string {
+	for _, d := range s.Details() {
+		info, ok := d.(*errdetails.ErrorInfo)
+		if ok && info.Domain == domain && info.Reason != failed && info.Reason != resultNotKept {
+			return info.Reason
+		}
+	}
+	return ""
 }
 
 // statusOf is the status with which gRPC answers err. The message of a wrapped status

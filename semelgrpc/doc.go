@@ -45,6 +45,11 @@
 //	Unimplemented       STREAM
 //	Internal            MISCONFIGURED
 //
+// If the method returns such an error of another Semel that it has called, the other Semel
+// keeps the result, and this one does not keep the refusal: OUTCOME_UNKNOWN is doubt, and
+// nothing was done if the code would be kept otherwise. FAILED and RESULT_NOT_KEPT are
+// results.
+//
 // # Limits
 //
 // Streams are not protected; StreamServerInterceptor refuses those that carry a key. The

@@ -19,10 +19,18 @@ import (
 // retrySoon is the RetryInfo if no better time is known.
 const retrySoon = time.Second
 
+// The domain of each ErrorInfo of a refusal, and the reasons about which judge asks.
+const (
+	domain         = "semel"
+	outcomeUnknown = "OUTCOME_UNKNOWN"
+	resultNotKept  = "RESULT_NOT_KEPT"
+	failed         = "FAILED"
+)
+
 // refuse makes the error of a request that Semel does not run. after is the RetryInfo;
 // zero: none.
 func refuse(code codes.Code, reason string, after time.Duration, text string) error {
-	details := []protoadapt.MessageV1{&errdetails.ErrorInfo{Domain: "semel", Reason: reason}}
+	details := []protoadapt.MessageV1{&errdetails.ErrorInfo{Domain: domain, Reason: reason}}
 	if after > 0 {
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(after)})
 	}
@@ -37,7 +45,7 @@ func refuse(code codes.Code, reason string, after time.Duration, text string) er
 // not for clients.
 func refusalOf(ctx context.Context, method string, err error) error {
 	if f, ok := errors.AsType[*semel.Failure](err); ok {
-		return refuse(codes.FailedPrecondition, "FAILED", 0, "the operation failed, and is not tried again with this key: "+f.Error())
+		return refuse(codes.FailedPrecondition, failed, 0, "the operation failed, and is not tried again with this key: "+f.Error())
 	}
 	e, ok := errors.AsType[*semel.Error](err)
 	if !ok {
@@ -54,10 +62,10 @@ func refusalOf(ctx context.Context, method string, err error) error {
 	case is(semel.ErrLeaseLost):
 		return refuse(codes.Aborted, "LEASE_LOST", again, "the method ran longer than its lease; repeat the request with the same idempotency-key to get the recorded answer")
 	case is(semel.ErrParked):
-		return refuse(codes.FailedPrecondition, "OUTCOME_UNKNOWN", 0,
+		return refuse(codes.FailedPrecondition, outcomeUnknown, 0,
 			"it is not known whether the request took effect; an operator has to decide; do not send it with a new idempotency-key")
 	case is(semel.ErrNotKept):
-		return refuse(codes.FailedPrecondition, "RESULT_NOT_KEPT", 0, "the request took effect, but its response is not kept")
+		return refuse(codes.FailedPrecondition, resultNotKept, 0, "the request took effect, but its response is not kept")
 	case is(semel.ErrReleased):
 		return refuse(codes.Unavailable, "ATTEMPT_FAILED", again, "the first request with this idempotency-key failed; repeat it with the same key")
 	case is(store.ErrCorrupt):

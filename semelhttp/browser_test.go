@@ -3,6 +3,7 @@ package semelhttp_test
 import (
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/semel-go/semel/semelhttp"
@@ -71,6 +72,9 @@ func TestRefusalOrigins_Refusal_IsReadable(t *testing.T) {
 		site.want(a, 400, semelhttp.CodeKeyMissing)
 		if got := a.Header.Get("Access-Control-Allow-Origin"); got != c.allowed {
 			t.Errorf("%v, %s: allowed is %q, want %q", c.origins, c.origin, got, c.allowed)
+		}
+		if exposed := a.Header.Get("Access-Control-Expose-Headers"); strings.Contains(exposed, "Semel-Refusal") != (c.allowed != "") {
+			t.Errorf("%v, %s: exposed are %q", c.origins, c.origin, exposed)
 		}
 		if credentials := a.Header.Get("Access-Control-Allow-Credentials") == "true"; credentials != (c.allowed == c.origin && c.allowed != "") {
 			t.Errorf("%v, %s: with credentials: %v", c.origins, c.origin, credentials)

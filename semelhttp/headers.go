@@ -232,5 +232,5 @@ func AllowOrigin(w http.ResponseWriter, r *http.Request, origins []string) {
 		h.Add("Vary", "Origin")
 		return
 	}
-	h.Set("Access-Control-Expose-Headers", "Retry-After, "+outcomeHeader+", "+defaultReplayedHeader)
+	h.Set("Access-Control-Expose-Headers", "Retry-After, "+outcomeHeader+", "+refusalHeader+", "+defaultReplayedHeader)
 }

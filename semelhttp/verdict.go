@@ -29,6 +29,13 @@ func NoEffect(r *http.Request) { setMark(r, markNoEffect) }
 // and duplicates get it. NoEffect says when to call it.
 func Final(r *http.Request) { setMark(r, markFinal) }
 
+// Marked reports whether NoEffect or Final has said what the answer to r means. Broken makes
+// an answer unmarked, except if a part was sent.
+func Marked(r *http.Request) (marked bool) {
+	changeResponse(r, func(res *response) { marked = res.mark != unmarked })
+	return marked
+}
+
 // Explain says in one sentence why the answer to r is no result. The record shows it as its
 // last error, instead of the status and the reason of Judge. The client does not get it. If
 // the answer is kept, or r is not protected, Explain does nothing.
@@ -40,7 +47,8 @@ func setMark(r *http.Request, m outcomeMark) {
 	changeResponse(r, func(res *response) { res.mark = m })
 }
 
-// changeResponse changes the response to a request that is protected, and was not refused.
+// changeResponse calls change for the response to a request that is protected, and was not
+// refused.
 func changeResponse(r *http.Request, change func(*response)) {
 	w, ok := r.Context().Value(writerKey{}).(*handlerWriter)
 	if !ok {

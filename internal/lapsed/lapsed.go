@@ -71,11 +71,24 @@ const (
 )
 
 // IsDecision reports whether the last error of a record is no error, but tells that an
-// operator or a reconciler has let the call run again.
+// operator or a reconciler has let the call run again. The error of a handler may begin with
+// the same words, so the owner that has left the text counts, too.
 func IsDecision(r *store.Record) bool {
-	text := r.LastError
-	return text == ReconciledNoEffect || text == ResolvedNoEffect || strings.HasPrefix(text, Reopened) ||
-		IsSaga(r.Key) && strings.HasPrefix(text, SagaOperator)
+	owners := r.FormerOwners
+	if r.State != store.Started && r.State != store.Processing { // these have the text of the owner before
+		owners = slices.Concat(owners, []store.FormerOwner{{Holder: r.Holder, State: r.State}})
+	}
+	n := len(owners)
+	decided := n > 0 && owners[n-1].State == store.Released
+	switch text := r.LastError; {
+	case text == ReconciledNoEffect, text == ResolvedNoEffect:
+		return true
+	case strings.HasPrefix(text, Reopened):
+		return decided && n > 1 && owners[n-2].State == store.Failed && owners[n-2].Next == store.Released
+	case strings.HasPrefix(text, SagaOperator):
+		return decided && IsSaga(r.Key) && strings.HasPrefix(owners[n-1].Holder, SagaOperator)
+	}
+	return false
 }
 
 // Interrupted says whether an operator's claim of a saga has lapsed in the middle of a

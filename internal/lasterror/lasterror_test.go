@@ -98,15 +98,34 @@ func TestShown_BareCode_BecomesSentence(t *testing.T) {
 }
 
 func TestShown_Decision_IsNoError(t *testing.T) {
-	for text, operation := range map[string]string{
-		"reopened: eve: again": "pay", "reconciled: it did not happen": "pay",
-		"an operator decided: it did not happen": "pay", "operator: eve: again": "order##saga",
+	failed, stuck := store.FormerOwner{Holder: "host/1", State: store.Failed, Next: store.Released}, store.FormerOwner{Holder: "host/1", State: store.Unknown, Next: store.Processing}
+	ran := store.FormerOwner{Holder: "host/1", State: store.Released, Next: store.Processing}
+	for text, c := range map[string]struct {
+		operation, by string
+		before        store.FormerOwner // the decision
+	}{
+		"reopened: eve: again":                   {"pay", "host/2", failed},
+		"reconciled: it did not happen":          {"pay", "host/2 reconciling", stuck},
+		"an operator decided: it did not happen": {"pay", "host/2", stuck},
+		"operator: eve: again":                   {"order##saga", "operator: eve: again", stuck},
 	} {
-		if got := lasterror.Shown(&store.Record{Key: store.Key{Operation: operation}, LastError: text}); got != "" {
-			t.Errorf("%q is shown as the error %q", text, got)
+		key := store.Key{Operation: c.operation}
+		decided := store.Record{Key: key, State: store.Released, Holder: c.by, LastError: text, FormerOwners: []store.FormerOwner{c.before}}
+		again := store.Record{Key: key, State: store.Processing, Holder: "host/3", LastError: text, FormerOwners: decided.FormerOwnersAfter(store.Processing)}
+		for _, r := range []*store.Record{&decided, &again} {
+			if got := lasterror.Shown(r); got != "" {
+				t.Errorf("%v, %q is shown as the error %q", r.State, text, got)
+			}
 		}
 	}
-	if got := lasterror.Shown(&store.Record{Key: store.Key{Operation: "pay"}, LastError: "operator: busy"}); got == "" {
-		t.Error("the error of a call that is no saga is hidden")
+	// Errors of handlers begin with the same words.
+	for text, operation := range map[string]string{"operator: no route": "order##saga", "operator: busy": "pay", "reopened: the line is dead": "pay"} {
+		for _, state := range []store.State{store.Released, store.Unknown, store.Failed, store.Processing} {
+			for _, before := range [][]store.FormerOwner{nil, {ran}, {failed, {Holder: "eve", State: store.Released, Next: store.Processing}, ran}, {stuck, {Holder: "operator: eve: again", State: store.Released, Next: store.Processing}, ran}} {
+				if got := lasterror.Shown(&store.Record{Key: store.Key{Operation: operation}, State: state, Holder: "host/1", LastError: text, FormerOwners: before}); got != text {
+					t.Errorf("%v: the error %q is shown as %q", state, text, got)
+				}
+			}
+		}
 	}
 }

@@ -25,7 +25,8 @@
 // fails, and so does a middleware whose commit fails. If the answer has a status below 400,
 // it and the error contradict each other: the call is in doubt, and the error becomes the
 // answer, unless a part of the first one was sent already. To keep the answer, return nil and
-// log the error. An answer of 400 and above stays as it is, as in Echo itself.
+// log the error. An answer of 400 and above stays as it is, as in Echo itself, and so does one
+// for which the handler has called semelhttp.Final or semelhttp.NoEffect.
 package semelecho
 
 import (
@@ -109,7 +110,7 @@ func runHandler(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		return
 	}
-	if response.Committed && response.Status < http.StatusBadRequest && semelhttp.Broken(r) {
+	if response.Committed && response.Status < http.StatusBadRequest && !semelhttp.Marked(r) && semelhttp.Broken(r) {
 		x.c.SetResponse(echo.NewResponse(w, x.c.Logger())) // the first answer is dropped
 	}
 	x.c.Echo().HTTPErrorHandler(x.c, err)

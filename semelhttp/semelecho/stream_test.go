@@ -157,3 +157,36 @@ func TestMiddleware_MethodNotProtected_ErrorGoesOn(t *testing.T) {
 		t.Errorf("got %d, the outer middleware saw %v", res.StatusCode, outer)
 	}
 }
+
+// Final and NoEffect count for more than an error after the answer.
+func TestMiddleware_ErrorAfterMarkedAnswer_MarkCounts(t *testing.T) {
+	for name, c := range map[string]struct {
+		mark   func(*http.Request)
+		status int
+		runs   int
+	}{
+		"final":     {semelhttp.Final, 201, 1},
+		"no effect": {semelhttp.NoEffect, 200, 2},
+	} {
+		for _, policy := range []semel.Policy{semel.Retry, semel.Park} {
+			t.Run(name+", "+policy.String(), func(t *testing.T) {
+				guard, err := semel.New(memstore.New(nil), &semel.Options{OnDoubt: policy})
+				if err != nil {
+					t.Fatal(err)
+				}
+				url, runs := siteWith(t, guard, func(e *echo.Context) error {
+					c.mark(e.Request())
+					return errors.Join(e.String(c.status, "said"), errors.New("the mail was not sent"))
+				})
+				for range 2 {
+					if s := answertest.Post(t, url, "key", "hello"); s.Status != c.status || s.Body != "said" {
+						t.Errorf("got %+v", s)
+					}
+				}
+				if *runs != c.runs {
+					t.Errorf("the handler ran %d times, want %d", *runs, c.runs)
+				}
+			})
+		}
+	}
+}

@@ -64,6 +64,11 @@ var frameworks = []Mutant{
 		Old: "&& semelhttp.Broken(r)", New: "&& false",
 	},
 	{
+		Name: "Echo: an error after the answer takes back what the handler said of it", Rule: "rule 8",
+		Dir: "semelhttp/semelecho", Func: "runHandler", Package: "semelhttp/semelecho", Run: "TestMiddleware_ErrorAfterMarkedAnswer",
+		Old: "&& !semelhttp.Marked(r)", New: "",
+	},
+	{
 		Name: "Fiber: an error becomes an answer after the handler", Rule: "http", Parent: "an empty 200 is kept and replayed",
 		Dir: "semelhttp/semelfiber", Func: "runChain", Package: "semelhttp/semelfiber", Run: "TestMiddleware_HandlerReturnsError",
 		Old: "if c.App().ErrorHandler(c, err) != nil {", New: "w.WriteHeader(200)\nx.err = err\nif err == nil {",

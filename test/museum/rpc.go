@@ -24,6 +24,26 @@ var rpcs = []Mutant{
 		Old: "FullName()), body)", New: "FullName()), body[:0])",
 	},
 	{
+		Name: "gRPC: the refusal of another Semel is kept as the result", Rule: "rule 9",
+		Dir: rpc, Func: "judge", Package: rpc, Run: "TestUnary_MethodReturnsRefusal",
+		Old: ", effects[s.Code()] == kept && refusal != \"\":", New: ":",
+	},
+	{
+		Name: "gRPC: a call that another Semel has parked counts as not done", Rule: "doubt",
+		Dir: rpc, Func: "judge", Package: rpc, Run: "TestUnary_MethodReturnsRefusal",
+		Old: "case refusal == outcomeUnknown:", New: "case false:",
+	},
+	{
+		Name: "Connect: the refusal of another Semel is kept as the result", Rule: "rule 9",
+		Dir: conn, Func: "judge", Package: conn, Run: "TestUnary_MethodReturnsRefusal",
+		Old: ", ok && effects[e.Code()] == kept && refusal != \"\":", New: ":",
+	},
+	{
+		Name: "Connect: a call that another Semel has parked counts as not done", Rule: "doubt",
+		Dir: conn, Func: "judge", Package: conn, Run: "TestUnary_MethodReturnsRefusal",
+		Old: "case refusal == outcomeUnknown:", New: "case false:",
+	},
+	{
 		Name: "Connect: a code that leaves doubt is kept as the answer", Rule: "rule 9",
 		Dir: conn, Func: "judge", Package: conn, Run: "TestUnary_EachCode_FollowsTheTable",
 		Old: "case ok && effects[e.Code()] == kept:", New: "case ok && effects[e.Code()] != nothingDone:",

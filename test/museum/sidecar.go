@@ -94,12 +94,17 @@ var sidecars = []Mutant{
 	{
 		Name: "a list of statuses makes the refusal of another Semel a result", Rule: "doubt",
 		Dir: upstream, Func: "(*Answers).mark", Package: sidecar, Run: "TestNested",
-		Old: "case IsRefusal(res.Header):", New: "case false:",
+		Old: "case IsRefusal(res.StatusCode, res.Header):", New: "case false:",
 	},
 	{
 		Name: "the mismatch that another Semel reports is kept", Rule: "http",
 		Dir: upstream, Func: "(*Upstream).onAnswer", Package: sidecar, Run: "TestNested_InnerRefuses",
 		Old: `refusal != "" && v.Effect == semelhttp.Kept`, New: "false",
+	},
+	{
+		Name: "a header that a service passes on hides its result", Rule: "rule 8",
+		Dir: upstream, Func: "refusalIn", Package: sidecar, Run: "TestNested_ResultWithRefusalHeader",
+		Old: "status < http.StatusBadRequest", New: "status < http.StatusOK",
 	},
 	{
 		Name: "half an answer is sent, and the log says that the handler panicked", Rule: "doubt",

@@ -231,3 +231,48 @@ func wantDecisionIsNoError(t *testing.T, why string, args ...string) {
 	}
 	t.Errorf("%v: no record has the decision", args)
 }
+
+// The saga of a phone company fails with an error that begins as a decision does.
+func TestSagaList_ErrorLooksLikeDecision_IsShownAsError(t *testing.T) {
+	for name, opts := range map[string][]saga.StepOption{"released": nil, "stuck": {saga.Parked()}} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "semel.db")
+			st, err := sqlitestore.Open(t.Context(), path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = st.Close() })
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			guard, err := semel.New(st, &semel.Options{Observe: func(_ context.Context, e semel.Event) {
+				if e.Kind == semel.EventReleased || e.Kind == semel.EventParked {
+					cancel() // Do tries again otherwise
+				}
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := saga.New(guard, saga.Definition[string, string]{
+				Name: "order", Steps: []string{"route"},
+				Run: func(ctx context.Context, r *saga.Run, _ string) (string, error) {
+					return saga.Step(ctx, r, "route", func(context.Context, saga.At) (string, error) {
+						return "", errors.New("operator: no route to subscriber")
+					}, nil, opts...)
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Do(ctx, "ann", "o1", "in"); err == nil {
+				t.Fatal("the saga did not fail")
+			}
+			for _, look := range [][]string{{"saga", "list", "order"}, {"saga", "show", "order", "o1", "--tenant", "ann"}} {
+				look = append(look, "--store", "sqlite:"+path)
+				r, j := command(t, look...), command(t, append(look, "--json")...)
+				if !strings.Contains(r.stdout, "no route") || !strings.Contains(j.stdout, `"last_error":"`) || strings.Contains(j.stdout, "last_decision") {
+					t.Errorf("%v: %s%s", look, r.stdout, j.stdout)
+				}
+			}
+		})
+	}
+}

@@ -43,7 +43,8 @@ var (
 )
 
 // RefusalHeader has the code of a refusal, so that another Semel outside knows that the
-// answer is no result of the service. Package semelhttp sets it, too.
+// answer is no result of the service. The code says whether something may have been done.
+// Package semelhttp sets it, too.
 const RefusalHeader = "Semel-Refusal"
 
 // docs is where the codes are explained.

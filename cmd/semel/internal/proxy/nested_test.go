@@ -116,3 +116,47 @@ func TestNested_InnerParksFirstAnswer_OuterKeepsNoResult(t *testing.T) {
 		}
 	}
 }
+
+// Operators see that the service has answered, and not a handler.
+func TestNested_InnerRefuses_LastErrorSaysWho(t *testing.T) {
+	n := nest(t, "scope: single\n", "scope: single\n")
+	n.inner.send("POST", "/pay", "another body", "Idempotency-Key", "k")
+	n.outer.pay("k")
+	const want = "the service answered 422: another Semel, inside the service, refused the request"
+	f, err := n.outer.store.Get(t.Context(), nestedKey)
+	if err != nil || f.Record.LastError != want {
+		t.Errorf("the last error is %q, %v; want %q", f.Record.LastError, err, want)
+	}
+}
+
+// The service of the inner proxy may have done the work, so no option makes the answer of the
+// inner proxy a result, and the outer proxy does not say that nothing was done.
+func TestNested_InnerLosesAnswer_OuterIsInDoubt(t *testing.T) {
+	for policy, want := range map[string]store.State{"retry": store.Released, "park": store.Unknown} {
+		n := nest(t, "scope: single\nkeep-5xx: true\nfinal-statuses: [502]\non-doubt: "+policy+"\n", "scope: single\n")
+		n.say(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+		if r := n.outer.pay("k"); r.status != 502 || !strings.Contains(r.body, `"code":"upstream_lost"`) {
+			t.Errorf("%s: got %+v", policy, r)
+		}
+		if got := n.outer.state(nestedKey); got != want {
+			t.Errorf("%s: the outer record is %v, want %v", policy, got, want)
+		}
+	}
+}
+
+// A service between two Semels may pass on all headers of the inner one, with a result of its
+// own.
+func TestNested_ResultWithRefusalHeader_IsKept(t *testing.T) {
+	s := play(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Semel-Refusal", "in_progress")
+		w.WriteHeader(http.StatusCreated)
+	}, "scope: single\n")
+	for i := range 2 {
+		if r := s.pay("k"); r.status != 201 || r.replayed() != (i == 1) || r.header.Get("Semel-Refusal") != "" {
+			t.Errorf("got %+v", r)
+		}
+	}
+	if n := s.backend.count(); n != 1 {
+		t.Errorf("%d effects, want 1", n)
+	}
+}

@@ -34,11 +34,14 @@ func (u *Upstream) onAnswer(res *http.Response) error {
 	// A redirect to a log-in page carries the path that the upstream got, which is not that
 	// of the client if the upstream's URL has a path.
 	v := semelhttp.Judge(semelhttp.Answer{Status: res.StatusCode, Header: res.Header, Path: res.Request.URL.Path})
-	explain(res, mark, v)
 	// A refusal that would be a result, such as 422, is one of the request that another Semel
 	// knows, and not of this one.
-	refusal := res.Header.Get(problem.RefusalHeader)
-	if mark == "" && (v.Effect == semelhttp.NothingDone || refusal != "" && v.Effect == semelhttp.Kept) {
+	refusal := refusalIn(res.StatusCode, res.Header)
+	if refusal != "" && v.Effect == semelhttp.Kept {
+		v = semelhttp.Verdict{Effect: semelhttp.NothingDone, Reason: "another Semel, inside the service, refused the request"}
+	}
+	explain(res, mark, v)
+	if mark == "" && v.Effect == semelhttp.NothingDone {
 		mark = ResultNoEffect
 	}
 	switch mark {
@@ -69,10 +72,20 @@ const (
 	outcomeNotKept = "not-kept" // it is done, and the body is not kept
 )
 
-// IsRefusal reports whether another Semel, inside the service, says by its headers that it
-// has refused the request, or that it does not know the outcome. A list of statuses does not
-// make such an answer a result.
-func IsRefusal(h http.Header) bool { return isUnknown(h) || h.Get(problem.RefusalHeader) != "" }
+// IsRefusal reports whether another Semel, inside the service, says by the headers of its
+// answer that this is no answer of the service, or that it does not know the outcome. A list
+// of statuses does not make such an answer a result.
+func IsRefusal(status int, h http.Header) bool { return isUnknown(h) || refusalIn(status, h) != "" }
+
+// refusalIn is the code of another Semel's refusal. Empty: the answer is none. A service that
+// passes on the headers of another Semel may add them to its own result, and no refusal has a
+// status below 400.
+func refusalIn(status int, h http.Header) string {
+	if status < http.StatusBadRequest {
+		return ""
+	}
+	return h.Get(problem.RefusalHeader)
+}
 
 func isUnknown(h http.Header) bool { return h.Get(outcomeHeader) == outcomeUnknown }
 

@@ -39,7 +39,7 @@ func (a *Answers) mark(res *http.Response) string {
 	case a == nil:
 	case slices.Contains(a.NoEffect, res.StatusCode):
 		return ResultNoEffect
-	case IsRefusal(res.Header):
+	case IsRefusal(res.StatusCode, res.Header):
 	case slices.Contains(a.Final, res.StatusCode), a.Keep5xx && res.StatusCode >= http.StatusInternalServerError:
 		return ResultFinal
 	}

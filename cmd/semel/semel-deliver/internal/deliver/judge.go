@@ -67,7 +67,7 @@ func (s *Statuses) judge(a semelhttp.Answer) verdict {
 func (s *Statuses) effect(a *semelhttp.Answer, hasAfter bool) (effect, string) {
 	v := semelhttp.Judge(*a)
 	whole := a.Status != 0 && !a.Broken
-	refusal := upstream.IsRefusal(a.Header)
+	refusal := upstream.IsRefusal(a.Status, a.Header)
 	switch result := a.Header.Get(upstream.ResultHeader); {
 	case whole && result == upstream.ResultFinal:
 		return resultOf(a.Status), "the service says that it is final"
