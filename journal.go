@@ -89,7 +89,7 @@ func (j *journal) reserve(s *runningStep) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch u := j.uses[s.name]; {
-	case u.state == stepRunning || u.state == stepUsed && !s.x.outer.repeats(u.outer) || s.tx == nil && j.isOpen(u, s):
+	case u.state == stepRunning || u.state == stepUsed && u.outer == s.x.outer || s.tx == nil && j.isOpen(u, s):
 		return s.usedTwice("")
 	case j.kind == stepsInTx && j.isOpen(u, s):
 		return s.usedTwice(", also after a rollback to a savepoint of your own")
@@ -114,7 +114,12 @@ func (j *journal) admit(s *runningStep) (*store.Step, error) {
 		return nil, s.usedTwice("")
 	}
 	for _, known := range []*stepSet{&s.seen, &j.recorded} {
-		if step := known.byName[s.name]; step != nil {
+		step := known.byName[s.name]
+		switch {
+		case step == nil:
+		case s.before.state == stepUsed && !s.x.outer.repeats(s.before.outer):
+			return nil, s.usedTwice("")
+		default:
 			return step, nil
 		}
 	}

@@ -24,8 +24,8 @@ var steps = []Mutant{
 	},
 	{
 		Name: "a step gets the result of another step with its name", Rule: "steps",
-		Dir: core, Func: "(*journal).reserve", Package: core, Run: "TestStep_NameUsedInTwoSteps_IsRefused",
-		Old: "!s.x.outer.repeats(u.outer)", New: "u.outer == s.x.outer",
+		Dir: core, Func: "(*journal).admit", Package: core, Run: "TestStep_NameUsedInTwoSteps_IsRefused",
+		Old: "!s.x.outer.repeats(s.before.outer)", New: "s.x.outer == s.before.outer",
 	},
 	{
 		Name: "a step in doubt runs again under Park", Rule: "steps",
