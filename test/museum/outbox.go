@@ -55,6 +55,11 @@ var outboxes = []Mutant{
 		Old: "before != nil", New: "before != nil && ctx == nil",
 	},
 	{
+		Name: "outbox: a topic waits for another one that hangs", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).onAnswer", Package: outboxDir, Run: "TestPublisher_TopicHangsAfterOutage",
+		Old: "n.answered == n.taken {", New: "n.answered == n.taken && b.ctx.Err() != nil {",
+	},
+	{
 		Name: "outbox: later messages of a key are sent after one that failed", Rule: "outbox",
 		Dir: outboxDir, Func: "inTurn", Package: outboxDir, Run: "TestEachInTurn_MessageFails",
 		Old: "failed = errBehind", New: "failed = nil",
