@@ -48,26 +48,24 @@ func (o outages) paused(now, latest time.Time) (topics []string, next time.Time)
 }
 
 // tally counts the messages of a topic in one call of Publish.
-type tally struct{ taken, sent, failed int }
+type tally struct{ taken, answered, sent, failed int }
 
-// observe notes the end of a call of Publish.
-func (o outages) observe(topics map[string]*tally, now time.Time) {
-	for topic, n := range topics {
-		out := o[topic]
-		switch {
-		case n.sent > 0:
-			delete(o, topic)
-			continue
-		case n.failed > 0:
-			if out == nil {
-				out = &outage{}
-				o[topic] = out
-			}
-			out.until = now.Add(min(firstPause<<min(out.failures, 10), longestPause))
-			out.failures++
+// observe notes that all messages of a topic in one call of Publish have their answers.
+func (o outages) observe(topic string, n *tally, now time.Time) {
+	out := o[topic]
+	switch {
+	case n.sent > 0:
+		delete(o, topic)
+		return
+	case n.failed > 0:
+		if out == nil {
+			out = &outage{}
+			o[topic] = out
 		}
-		if out != nil {
-			out.probing = false
-		}
+		out.until = now.Add(min(firstPause<<min(out.failures, 10), longestPause))
+		out.failures++
+	}
+	if out != nil {
+		out.probing = false
 	}
 }

@@ -247,3 +247,39 @@ func TestPublisher_ManyMessagesOfFailingTopic_OtherTopicGoesOn(t *testing.T) {
 		}
 	})
 }
+
+// The destination is away for 10 s. When it is back, it does not answer for one of two topics.
+func TestPublisher_TopicHangsAfterOutage_OtherTopicGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := outboxtest.NewMemory()
+		var up atomic.Bool
+		var sent atomic.Int64
+		sink := &outboxtest.Sink{Fail: func(ctx context.Context, m *outbox.Message) error {
+			switch {
+			case !up.Load():
+				return errDown
+			case m.Topic == "silent":
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			sent.Add(1)
+			return nil
+		}}
+		tx := m.Begin()
+		for n := range 100 {
+			for _, topic := range []string{"silent", "healthy"} {
+				if err := tx.Put(t.Context(), outbox.Message{Topic: topic, ID: fmt.Sprint(n)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		tx.Commit()
+		start(t, m, sink, nil)
+		time.Sleep(10 * time.Second)
+		up.Store(true)
+		time.Sleep(time.Minute)
+		if n := sent.Load(); n != 100 {
+			t.Errorf("a minute after the outage %d of 100 messages of the topic that works are sent", n)
+		}
+	})
+}

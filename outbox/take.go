@@ -143,7 +143,6 @@ func (s *session) onAnswer(ctx context.Context, a answer) {
 			}
 		}
 		b.cancel()
-		s.outages.observe(b.topics, time.Now())
 		s.sending--
 		return
 	}
@@ -152,11 +151,11 @@ func (s *session) onAnswer(ctx context.Context, a answer) {
 	}
 	b.answered[a.index] = true
 	t := &b.taken[a.index]
-	c := s.busy[t.Order]
+	c, n := s.busy[t.Order], b.topics[t.Topic]
 	c.open--
 	switch skipped := a.err != nil && (c.failed || b.ctx.Err() != nil); {
 	case a.err == nil:
-		b.topics[t.Topic].sent++
+		n.sent++
 		s.lastSent = time.Now()
 		s.p.observe(ctx, Event{Kind: EventSent, Entry: &t.Entry, Lane: t.Lane.Number, Took: max(0, time.Since(t.Written))})
 		s.end(c, Result{Taken: t, Kind: Delivered, Keep: s.p.opt.Retention > 0})
@@ -166,9 +165,12 @@ func (s *session) onAnswer(ctx context.Context, a answer) {
 	default:
 		c.failed = true
 		if !IsPoison(a.err) {
-			b.topics[t.Topic].failed++
+			n.failed++
 		}
 		s.end(c, s.failure(ctx, b, t, a.err))
+	}
+	if n.answered++; n.answered == n.taken { // the call itself may wait for other topics
+		s.outages.observe(t.Topic, n, time.Now())
 	}
 }
 

@@ -98,6 +98,16 @@ func (r *load) run(t testing.TB) time.Duration {
 	published := make(chan error, 1)
 	began := time.Now()
 	go func() { published <- r.Publish(t.Context(), r.broker, r.messages(t.Context())) }()
+	publishing := func() { // it ends the test when Publish has failed
+		select {
+		case err := <-published:
+			if err != nil {
+				t.Fatalf("publish: %v", err)
+			}
+			published <- nil // for the wait after the kills
+		default:
+		}
+	}
 	s := setup{lease: lease, handler: r.handler, silent: true, options: consume.Options{Drain: time.Second, Concurrency: 64}}
 	if r.Unprotected {
 		s.call = consume.Keyed(group, consume.Unprotected())
@@ -105,7 +115,7 @@ func (r *load) run(t testing.TB) time.Duration {
 	members := [2]*process{r.start(s), r.start(s)}
 	for k := range r.Kills {
 		target := min(max(r.effects()+1, r.Messages*(k+1)/(r.Kills+1)), r.Messages)
-		r.until("some progress", func() bool { return r.effects() >= target })
+		r.until("some progress", func() bool { publishing(); return r.effects() >= target })
 		if r.Disturb != nil {
 			r.Disturb()
 		}

@@ -2,7 +2,9 @@ package consumetest
 
 import (
 	"context"
+	"errors"
 	"iter"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,5 +64,18 @@ func TestReportLoad_ControlWithoutDuplicates_Fails(t *testing.T) {
 	})
 	if len(failed) == 0 {
 		t.Error("a control without an effect that came twice passed")
+	}
+}
+
+func TestReportLoad_PublishFails_ShowsItsError(t *testing.T) {
+	t.Parallel()
+	h := Harness{Store: inMemory, Open: func(testing.TB) Broker { return newQueue() }}
+	failed := complaints(t, func(t testing.TB) {
+		ReportLoad(t, "a queue in memory", h, Load{Messages: 1000, Kills: 5, Publish: func(context.Context, Broker, iter.Seq[consume.Message]) error {
+			return errors.New("the topic is gone")
+		}})
+	})
+	if len(failed) != 1 || !strings.Contains(failed[0], "publish: the topic is gone") {
+		t.Errorf("the load says %q, want the error of Publish", failed)
 	}
 }

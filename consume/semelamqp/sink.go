@@ -1,9 +1,11 @@
 package semelamqp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -23,7 +25,12 @@ type SinkOptions struct {
 type Sink struct {
 	publisher *publisher
 	exchange  string
+	timeout   time.Duration // for one message
 }
+
+// sinkTimeout is how long a message may wait for its confirm, because a queue without a
+// majority gives none, and its messages would take all places of the publisher.
+const sinkTimeout = 45 * time.Second
 
 var _ outbox.Sink = (*Sink)(nil)
 
@@ -31,12 +38,14 @@ var _ outbox.Sink = (*Sink)(nil)
 // with Message.ID as its idempotency key and as the property message-id, and the order
 // key in the header OrderKeyHeader. A message counts as sent when the broker has
 // confirmed it. Of one order key the sink sends the next message after the confirm of the
-// one before. A message that no queue takes is not sent, and is tried again. Nil options
-// mean the defaults. NewSink does not connect.
+// one before. A message that no queue takes is not sent, and is tried again. A message that
+// is not confirmed within 45 s counts as failed, and may arrive all the same. A message with
+// a header whose name is longer than 255 bytes is poison. Nil options mean the defaults.
+// NewSink does not connect.
 //
 // The sink sends up to 16 messages of a topic at once, each in a channel of its own. If a
-// queue does not confirm, such as a quorum queue without a majority, its messages wait, and
-// other topics go on. They wait, too, if such queues hold all channels of the connection:
+// queue does not confirm, such as a quorum queue without a majority, its messages wait up to
+// 45 s, and other topics go on. They wait, too, if such queues hold all channels of the connection:
 // with RabbitMQ's channel_max of 2047 that takes more than 100 queues.
 func NewSink(url string, o *SinkOptions) (*Sink, error) {
 	if url == "" {
@@ -46,7 +55,7 @@ func NewSink(url string, o *SinkOptions) (*Sink, error) {
 	if o != nil {
 		d = *o
 	}
-	return &Sink{newPublisher(url, d.Config), d.Exchange}, nil
+	return &Sink{newPublisher(url, d.Config), d.Exchange, sinkTimeout}, nil
 }
 
 // OrderKeyHeader is the header in which a sink sends the order key of a message, for
@@ -64,6 +73,16 @@ func (s *Sink) Publish(ctx context.Context, messages []outbox.Message, answer fu
 	outbox.EachInTurn(ctx, messages, len(messages), answer, s.send) // publisher.slots limits each topic
 }
 
+// sinkContext is a context with a time limit. It asks the publisher's context, too, because a
+// lease can end without Done: see outbox.Sink.
+type sinkContext struct {
+	context.Context //nolint:containedctx // it is one
+	parent          context.Context
+}
+
+// Err implements context.Context.
+func (c sinkContext) Err() error { return cmp.Or(c.parent.Err(), c.Context.Err()) }
+
 func (s *Sink) send(ctx context.Context, m *outbox.Message) error {
 	p := amqp.Publishing{DeliveryMode: amqp.Persistent, MessageId: m.ID, Headers: amqp.Table{}, Body: m.Body}
 	for _, h := range m.SentHeaders() {
@@ -72,8 +91,16 @@ func (s *Sink) send(ctx context.Context, m *outbox.Message) error {
 	if m.OrderKey != "" {
 		p.Headers[OrderKeyHeader] = m.OrderKey
 	}
-	err := s.publisher.send(ctx, queue{name: m.Topic, exchange: s.exchange}, p).wait(ctx)
+	if err := checkNames(p.Headers); err != nil {
+		return outbox.Poison(err)
+	}
+	limited, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	err := s.publisher.send(sinkContext{limited, ctx}, queue{name: m.Topic, exchange: s.exchange}, p).wait(limited)
 	switch {
+	case err != nil && ctx.Err() == nil && limited.Err() != nil:
+		return fmt.Errorf("semelamqp: exchange %q, routing key %q: not confirmed within %v; see whether the broker answers and the queue has a majority with: rabbitmq-queues quorum_status QUEUE: %w",
+			s.exchange, m.Topic, s.timeout, err)
 	case !errors.Is(err, errUnroutable):
 		return err
 	case s.exchange == "":

@@ -7,16 +7,24 @@ import (
 	"github.com/semel-go/semel/consume/driver"
 )
 
-// fit makes a copy's headers fit into one frame, because the broker closes a
-// connection that sends more. If they do not fit, it drops the error's text. It
-// refuses a name that AMQP cannot send, because the client would end the connection.
-func fit(p *amqp.Publishing, frame int) error {
-	const overhead = 64 // the frame, and the lengths of the properties
-	limit := frame - overhead
-	for name := range p.Headers {
+// checkNames refuses a header whose name AMQP cannot send, because the client would end the
+// connection.
+func checkNames(headers amqp.Table) error {
+	for name := range headers {
 		if len(name) > longestName {
 			return fmt.Errorf("semelamqp: header %.40q…: its name has %d bytes, and AMQP takes %d; send the message with a shorter name", name, len(name), longestName)
 		}
+	}
+	return nil
+}
+
+// fit makes a copy's headers fit into one frame, because the broker closes a
+// connection that sends more. If they do not fit, it drops the error's text.
+func fit(p *amqp.Publishing, frame int) error {
+	const overhead = 64 // the frame, and the lengths of the properties
+	limit := frame - overhead
+	if err := checkNames(p.Headers); err != nil {
+		return err
 	}
 	if frame <= 0 || size(p) <= limit {
 		return nil

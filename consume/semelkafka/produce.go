@@ -1,12 +1,14 @@
 package semelkafka
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/semel-go/semel"
@@ -54,7 +56,10 @@ func (Stamper) OnProduceRecordBuffered(r *kgo.Record) {
 }
 
 // sink publishes the messages of an outbox.
-type sink struct{ client *kgo.Client }
+type sink struct {
+	client *kgo.Client
+	topics sync.Map // *sync.RWMutex by topic: a message that is sent alone holds it, the others share it
+}
 
 // sinkTimeout limits the time for one message, because a client without
 // kgo.RecordDeliveryTimeout tries for ever, and tells nobody why.
@@ -66,10 +71,16 @@ var errSinkTimeout = fmt.Errorf("not acknowledged within %v; see whether the par
 // Message.Topic, with Message.OrderKey as the key of the record, and Message.ID as its
 // idempotency key. Of one order key it sends the next message when all in-sync replicas
 // have the one before, so give the client kgo.ProducerLinger(0). It must wait for all
-// replicas (kgo.AllISRAcks, the default). A message that is not
-// acknowledged within 45 s counts as failed, and may arrive all the same. With a shorter
+// replicas (kgo.AllISRAcks, the default).
+//
+// A message that is not acknowledged within 45 s counts as failed, and may arrive all the same. With a shorter
 // kgo.RecordDeliveryTimeout the error names the cause. Records of an order key keep their
-// order while the topic keeps its number of partitions. A message that is too large, or whose topic's name is invalid, is poison.
+// order while the topic keeps its number of partitions.
+//
+// A message whose topic's name is invalid is poison, and so is one that is too large. The
+// broker refuses a whole batch, so the sink sends each of its messages again alone. That is
+// slow: give the topic a max.message.bytes of the client's batches or more (by default both
+// are about 1 MB).
 func NewSink(client *kgo.Client) (outbox.Sink, error) {
 	if client == nil {
 		return nil, errors.New("semelkafka: NewSink: the client is nil")
@@ -77,7 +88,7 @@ func NewSink(client *kgo.Client) (outbox.Sink, error) {
 	if acks, ok := client.OptValue(kgo.RequiredAcks).(kgo.Acks); ok && acks != kgo.AllISRAcks() {
 		return nil, errors.New("semelkafka: NewSink: the client does not wait for all in-sync replicas, so that an acknowledged message may be lost; remove kgo.RequiredAcks, or use kgo.AllISRAcks")
 	}
-	return &sink{client}, nil
+	return &sink{client: client}, nil
 }
 
 // Publish implements outbox.Sink.
@@ -95,7 +106,16 @@ func (s *sink) send(ctx context.Context, m *outbox.Message) error {
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, sinkTimeout, errSinkTimeout)
 	defer cancel()
-	err := s.client.ProduceSync(limited, r).FirstErr()
+	one, _ := s.topics.LoadOrStore(m.Topic, &sync.RWMutex{})
+	topic := one.(*sync.RWMutex) //nolint:forcetypeassert // nothing else is stored
+	topic.RLock()
+	err := s.produce(ctx, limited, r)
+	topic.RUnlock()
+	if errors.Is(err, kerr.MessageTooLarge) { // perhaps its batch was
+		topic.Lock()
+		err = s.produce(ctx, limited, r)
+		topic.Unlock()
+	}
 	if err != nil && ctx.Err() == nil && limited.Err() != nil {
 		err = fmt.Errorf("%w: %w", context.Cause(limited), err)
 	}
@@ -110,4 +130,12 @@ func (s *sink) send(ctx context.Context, m *outbox.Message) error {
 		return outbox.Poison(err)
 	}
 	return err
+}
+
+// produce sends a record, unless the publisher's context or the time for the message has ended.
+func (s *sink) produce(ctx, limited context.Context, r *kgo.Record) error {
+	if err := cmp.Or(ctx.Err(), limited.Err()); err != nil {
+		return err
+	}
+	return s.client.ProduceSync(limited, &kgo.Record{Topic: r.Topic, Key: r.Key, Headers: r.Headers, Value: r.Value}).FirstErr()
 }

@@ -127,8 +127,8 @@ func (l *link) ask(p *probe) {
 		}
 	}
 	end := probed{partitions: len(ids), err: err}
-	if err != nil && l.s.opt.Type == pulsar.Exclusive && !l.isAbandoned() {
-		end.stays = l.s.tryPartitions()
+	if err != nil && l.s.opt.Type == pulsar.Exclusive {
+		end.stays = l.s.tryPartitions(l.isOver)
 	}
 	p.done <- end
 }
@@ -232,6 +232,9 @@ func (l *link) makeWay(ctx context.Context) error {
 		return ctx.Err()
 	}
 }
+
+// isOver reports whether the link takes no more messages.
+func (l *link) isOver() bool { return l.isAbandoned() || l.arrivals.isStopped() }
 
 func (l *link) isAbandoned() bool {
 	select {

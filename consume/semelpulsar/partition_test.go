@@ -172,3 +172,41 @@ func TestNext_OnePartitionUnavailable_TopicIsBusy_IsReportedOnce(t *testing.T) {
 		s.link.Load().abandon()
 	})
 }
+
+// Stop comes while the broker is slow to answer a probe, which then fails because the consumer
+// is closed. The subscription is for the next member.
+func TestStop_DuringProbeOfExclusive_SubscribesNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, client := subscribed(t, Options{Type: pulsar.Exclusive})
+		const topic = "persistent://public/default/orders"
+		client.partitions = []string{topic + "-partition-0", topic + "-partition-1"}
+		c := client.last()
+		c.probeErr = errors.New("failed to getLastMessageID: connection closed")
+		c.onProbe = func() { <-c.closed }
+		time.Sleep(probeEvery + time.Second)
+		if _, err := s.Next(t.Context(), 1); err != nil { // it begins a probe
+			t.Fatal(err)
+		}
+		if err := s.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if last := client.last(); last != c {
+			t.Errorf("after Stop the Source has subscribed to %q", last.opt.Topic)
+		}
+	})
+}
+
+// Stop comes while the partitions are tried.
+func TestTryPartitions_LinkEndsBetweenThem_SubscribesNoMore(t *testing.T) {
+	s, client := subscribed(t, Options{Type: pulsar.Exclusive})
+	client.partitions = []string{"orders-partition-0", "orders-partition-1"}
+	looks := 0
+	if err := s.tryPartitions(func() bool { looks++; return looks > 2 }); err != nil {
+		t.Error(err)
+	}
+	if last := client.last(); last.opt.Topic != "orders-partition-0" {
+		t.Errorf("the last subscription is to %q, want partition 0", last.opt.Topic)
+	}
+	s.link.Load().abandon()
+}

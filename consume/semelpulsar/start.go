@@ -110,13 +110,20 @@ func (s *Source) position() pulsar.SubscriptionInitialPosition {
 // tryPartitions subscribes to each partition of an exclusive subscription and closes that
 // consumer again. Its error names a partition whose broker cannot be had: if the Source
 // closed its consumer now, no partition would be read until that broker is back. A partition
-// that still has its consumer answers that it is busy.
-func (s *Source) tryPartitions() error {
+// that still has its consumer answers that it is busy. When isOver reports true, it
+// subscribes no more, because the subscription is for the next member.
+func (s *Source) tryPartitions(isOver func() bool) error {
+	if isOver() {
+		return nil
+	}
 	partitions, err := s.client.TopicPartitions(s.subscribed)
 	if err != nil {
 		return explain(s.subscribed, err)
 	}
 	for _, topic := range partitions {
+		if isOver() {
+			return nil
+		}
 		c, err := s.client.Subscribe(pulsar.ConsumerOptions{
 			Topic: topic, SubscriptionName: s.subscription, Type: s.opt.Type, SubscriptionInitialPosition: s.position(), ReceiverQueueSize: 1,
 		})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -29,6 +30,9 @@ type sink struct {
 // which is also the group of a message without an order key. Order keys of such a queue have up to 128 characters of
 // the ASCII alphabet, digits and punctuation; a message with another one is poison, and so
 // is one that is too large. A standard queue keeps no order.
+//
+// A message that SQS does not answer within 15 s counts as failed, and may arrive all the
+// same.
 func NewSink(client *sqs.Client) (outbox.Sink, error) {
 	if client == nil {
 		return nil, errors.New("semelsqs: NewSink: the client is nil")
@@ -36,8 +40,13 @@ func NewSink(client *sqs.Client) (outbox.Sink, error) {
 	return &sink{client: client, urls: map[string]string{}}, nil
 }
 
-// sinkParallel is how many requests a call of Publish sends at once.
-const sinkParallel = 64
+const (
+	// sinkParallel is how many requests a call of Publish sends at once.
+	sinkParallel = 64
+	// sinkTimeout limits the time for one message with its repeats, because the client of
+	// AWS waits for an answer for ever.
+	sinkTimeout = 15 * time.Second
+)
 
 // Publish implements outbox.Sink.
 func (s *sink) Publish(ctx context.Context, messages []outbox.Message, answer func(i int, err error)) {
@@ -45,6 +54,18 @@ func (s *sink) Publish(ctx context.Context, messages []outbox.Message, answer fu
 }
 
 func (s *sink) send(ctx context.Context, m *outbox.Message) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, sinkTimeout, errSinkTimeout)
+	defer cancel()
+	err := s.sendNow(ctx, m)
+	if err != nil && errors.Is(context.Cause(ctx), errSinkTimeout) {
+		return fmt.Errorf("%w: %w", errSinkTimeout, err)
+	}
+	return err
+}
+
+var errSinkTimeout = fmt.Errorf("semelsqs: no answer within %v; see whether the endpoint can be reached", sinkTimeout)
+
+func (s *sink) sendNow(ctx context.Context, m *outbox.Message) error {
 	url, err := s.url(ctx, m.Topic)
 	if err != nil {
 		return fmt.Errorf("semelsqs: %w", explain(m.Topic, err))

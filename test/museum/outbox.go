@@ -55,6 +55,12 @@ var outboxes = []Mutant{
 		Old: "before != nil", New: "before != nil && ctx == nil",
 	},
 	{
+		Name: "outbox: a topic waits for another one that hangs", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).onAnswer", Package: outboxDir, Run: "TestPublisher_TopicHangsAfterOutage",
+		Old: "n.answered == n.taken {",
+		New: "!slices.Contains(b.answered, false) {\nfor topic, n := range b.topics {\nif topic != t.Topic {\ns.outages.observe(topic, n, time.Now())\n}\n}",
+	},
+	{
 		Name: "outbox: later messages of a key are sent after one that failed", Rule: "outbox",
 		Dir: outboxDir, Func: "inTurn", Package: outboxDir, Run: "TestEachInTurn_MessageFails",
 		Old: "failed = errBehind", New: "failed = nil",

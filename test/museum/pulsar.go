@@ -38,7 +38,7 @@ var pulsars = []Mutant{
 	{
 		Name: "Pulsar: an exclusive member closes all partitions although one cannot be had again", Rule: "lanes",
 		Dir: pulsar, Func: "(*link).ask", Package: pulsar, Run: "TestNext_OnePartitionGivenUpAndAway_ExclusiveReadsTheOthers",
-		Old: "end.stays = l.s.tryPartitions()", New: "end.stays = nil",
+		Old: "end.stays = l.s.tryPartitions(l.isOver)", New: "end.stays = nil",
 	},
 	{
 		Name: "Pulsar: a copy of a message that has come again is tried for ever", Rule: "ack",

@@ -1,6 +1,7 @@
 package kafkatest
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/semel-go/semel/outbox"
 	"github.com/semel-go/semel/outbox/outboxtest"
 	"github.com/semel-go/semel/store"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -64,4 +66,32 @@ func TestCampaignSink_TooFewReplicas_FailsInTime(t *testing.T) {
 	if took := time.Since(began); took > 90*time.Second {
 		t.Errorf("it took %v, want about 45 s", took)
 	}
+}
+
+// Each message is smaller than the topic's max.message.bytes, and batches of them are larger.
+func TestSink_BatchTooLarge_MessagesAreSentAlone(t *testing.T) {
+	t.Parallel()
+	_, seed := fake(t)
+	cl := client(t, seed, kgo.ProducerLinger(0), kgo.ProducerBatchCompression(kgo.NoCompression()))
+	limit := "200000"
+	if _, err := kadm.NewClient(cl).CreateTopic(t.Context(), 1, 1, map[string]*string{"max.message.bytes": &limit}, "low"); err != nil {
+		t.Fatal(err)
+	}
+	sink, err := semelkafka.NewSink(cl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	messages := make([]outbox.Message, 60)
+	for n := range messages {
+		size := 60_000
+		if n%20 == 0 {
+			size = 300_000
+		}
+		messages[n] = outbox.Message{Topic: "low", OrderKey: fmt.Sprint(n), ID: fmt.Sprint(n), Body: make([]byte, size)}
+	}
+	sink.Publish(t.Context(), messages, func(i int, err error) {
+		if poison := len(messages[i].Body) > 200_000; poison != outbox.IsPoison(err) || !poison && err != nil {
+			t.Errorf("message of %d bytes: %v", len(messages[i].Body), err)
+		}
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // Version is the version of CloudEvents that this package reads and writes.
@@ -144,7 +145,7 @@ const longestOrder = 255
 // attributes are the attributes of a message that is no CloudEvent. A property of the
 // message that no attribute can hold is left out, because it is not the fault of the message.
 func (d Defaults) attributes(m *consume.Message) map[string]string {
-	a := map[string]string{attrVersion: Version, attrID: cmp.Or(d.ID, m.Key), attrSource: d.Source + encodePath(m.Origin.Published()), attrType: d.Type}
+	a := map[string]string{attrVersion: Version, attrID: cmp.Or(d.ID, m.Key), attrSource: d.Source + encodePath(driver.Address(m)), attrType: d.Type}
 	if kind, _ := m.Header("amqp-type"); kind != "" && IsAttribute(kind) {
 		a[attrType] = kind
 	}

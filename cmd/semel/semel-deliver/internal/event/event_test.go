@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store"
 )
 
@@ -131,6 +132,18 @@ func TestRead_OrderKey_IsPartitionKey(t *testing.T) {
 		if got, _ := sent(t, m, Binary); got["ce-partitionkey"] != "" {
 			t.Errorf("%q: got %v", order, got)
 		}
+	}
+}
+
+// A message that comes back from the dead letters makes the event that it made before.
+func TestRead_Redriven_SourceIsFirstAddress(t *testing.T) {
+	m := message("x")
+	m.Origin.Topic = "orders"
+	first, _ := sent(t, m, Binary)
+	again := message("x", driver.LetterAddress, "orders")
+	again.Origin.Topic = "orders.retry"
+	if got, _ := sent(t, again, Binary); got["ce-source"] != first["ce-source"] || !strings.HasSuffix(got["ce-source"], "orders") {
+		t.Errorf("source %q, want %q", got["ce-source"], first["ce-source"])
 	}
 }
 
