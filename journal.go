@@ -123,7 +123,7 @@ func (j *journal) admit(s *runningStep) (*store.Step, error) {
 			return step, nil
 		}
 	}
-	count, bytes := j.others(s)
+	count, bytes := j.others(s, true)
 	switch {
 	case j.kind == stepsReadOnly:
 		return nil, s.x.failure(ErrParked, fmt.Errorf("step %q is not recorded, and a reconciler starts none", s.name))
@@ -148,9 +148,9 @@ func (j *journal) use(name string, u stepUse) {
 }
 
 // others counts the steps besides s that the record has, or may have soon, because they run
-// or because their transaction may commit. bytes is the sum of their sizes. The caller
-// holds mu.
-func (j *journal) others(s *runningStep) (count, bytes int) {
+// or, if uncommitted is true, because their transaction may commit. bytes is the sum of their
+// sizes. The caller holds mu.
+func (j *journal) others(s *runningStep, uncommitted bool) (count, bytes int) {
 	count, bytes = len(j.recorded.byName), j.recorded.bytes
 	for name, step := range s.seen.byName {
 		if j.recorded.byName[name] == nil {
@@ -162,6 +162,7 @@ func (j *journal) others(s *runningStep) (count, bytes int) {
 		case name == s.name || s.seen.byName[name] != nil || j.recorded.byName[name] != nil:
 		case u.state == stepRunning:
 			count, bytes = count+1, bytes+longestTombstone
+		case u.state == stepUncommitted && !uncommitted:
 		case u.step != nil:
 			count, bytes = count+1, bytes+u.step.Size()
 		}
@@ -226,11 +227,12 @@ func (j *journal) isLoaded() bool {
 	return j.loaded
 }
 
-// fit is the step, or its tombstone if the record has no room for its result.
+// fit is the step, or its tombstone if the record has no room for its result. A step whose
+// transaction may be rolled back does not count, so that it cannot cost another its result.
 func (j *journal) fit(s *runningStep, step *store.Step) *store.Step {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if _, bytes := j.others(s); j.kind == stepsRecorded && bytes+step.Size() > store.MaxStepBytes {
+	if _, bytes := j.others(s, false); j.kind == stepsRecorded && bytes+step.Size() > store.MaxStepBytes {
 		step.Outcome = tombstone(step.Outcome)
 	}
 	return step

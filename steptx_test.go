@@ -220,3 +220,30 @@ func TestStep_TooMany_InTransactionsOfCaller_IsRefusedBeforeItRuns(t *testing.T)
 		t.Error(err)
 	}
 }
+
+// The caller of Semel rolls back a transaction, and Semel does not learn that.
+func TestStep_LargeStepRolledBack_LaterResultIsKept(t *testing.T) {
+	g := guard(t, memstore.New(nil), nil)
+	large := func(context.Context, *semel.Execution) (store.Outcome, error) {
+		return store.Outcome{Codec: "raw", Body: make([]byte, 600_000)}, nil
+	}
+	_ = semel.Once(t.Context(), g, ann("k"), func(ctx context.Context, x *semel.Execution) error {
+		if err := inTx(ctx, g, x, "a", &stepTx{}, large); err != nil {
+			t.Error(err)
+		}
+		if _, err := g.Run(ctx, x.Step("b"), large); err != nil {
+			t.Error(err)
+		}
+		return errBoom
+	})
+	err := semel.Once(t.Context(), g, ann("k"), func(ctx context.Context, x *semel.Execution) error {
+		res, err := g.Run(ctx, x.Step("b"), never(t))
+		if len(res.Outcome.Body) != 600_000 {
+			t.Errorf("the result of b has %d bytes", len(res.Outcome.Body))
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -19,11 +19,12 @@ type sagaRow struct {
 // sagas lists the sagas of a definition that have not ended, by the index of timers.
 func (c *Console) sagas(ctx context.Context, r *http.Request) (any, error) {
 	data := struct {
-		Name  string
-		Names []string
-		Rows  []sagaRow
-		More  bool
-		Keeps bool // the store keeps sagas
+		Name       string
+		Names      []string
+		Rows       []sagaRow
+		More       bool
+		Keeps      bool // the store keeps sagas
+		Unreadable bool // a timer cannot be read
 	}{Name: r.URL.Query().Get("name"), Names: c.options.Sagas}
 	timers, ok := store.As[store.Timers](c.store)
 	data.Keeps = ok
@@ -35,7 +36,8 @@ func (c *Console) sagas(ctx context.Context, r *http.Request) (any, error) {
 	}
 	const always = 200 * 365 * 24 * time.Hour
 	due, _, err := timers.DueTimers(ctx, saga.Key(data.Name, "", "").Operation, always, mostRows)
-	if err != nil {
+	data.Unreadable = errors.Is(err, store.ErrCorrupt)
+	if err != nil && !data.Unreadable {
 		return nil, err
 	}
 	data.More = len(due) == mostRows

@@ -19,7 +19,6 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/internal/lapsed"
-	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
 )
 
@@ -52,9 +51,9 @@ type Options struct {
 	Observe func(ctx context.Context, i Item)
 }
 
-// Item is one record that Run has looked at.
+// Item is one record that Run has looked at, or a timer that cannot be read.
 type Item struct {
-	// Key is the key of the record; zero if the record cannot be read.
+	// Key is the key of the record; zero if it cannot be read.
 	Key   store.Key
 	State store.State
 	Fence uint64
@@ -78,7 +77,8 @@ const (
 	// Unfinished means that a later attempt goes on with the call: it is a saga that has
 	// not ended, or some of its steps are done. Without its record they would run again.
 	Unfinished
-	// Failed means that the store did not erase the record.
+	// Failed means that the store did not erase the record, or that a timer, whose tenant is
+	// not known, cannot be read.
 	Failed
 )
 
@@ -103,7 +103,7 @@ func (r *Report) count(result Result) {
 // record, Run goes on with the others. Except for AnswersOnly, give it the store without
 // encryption, so that it can erase records whose keys are gone. The error wraps
 // semel.ErrInvalid if the scope or an option is wrong, or semel.ErrUnavailable if the store
-// does not answer or ctx ends; the Report then counts what was done, the last change included.
+// does not answer, does not list all records or ctx ends; the Report then counts what was done, the last change included.
 func Run(ctx context.Context, st store.Store, s Scope, o *Options) (Report, error) {
 	e := &eraser{store: st, scope: s, sagas: map[string]bool{}}
 	if o != nil {
@@ -122,6 +122,9 @@ func Run(ctx context.Context, st store.Store, s Scope, o *Options) (Report, erro
 			err = e.dropTimers(ctx, operation)
 		}
 	}
+	if e.unreadable != nil {
+		e.note(ctx, Item{Result: Failed, Err: fmt.Errorf("a timer of a saga, maybe of another tenant: %w", e.unreadable)})
+	}
 	if err != nil {
 		err = &semel.Error{Reason: semel.ErrUnavailable, Operation: s.Operation, Cause: err}
 	}
@@ -137,6 +140,8 @@ type eraser struct {
 	options Options
 	report  Report
 	sagas   map[string]bool // the operations of sagas that were seen (true) or that the scope names
+
+	unreadable error // why a timer could not be read
 }
 
 func (e *eraser) check() (err error) {
@@ -180,7 +185,11 @@ func (e *eraser) records(ctx context.Context) error {
 		}
 		return nil
 	}
+	var incomplete error // why the list may lack records
 	for f, err := range e.lister.List(ctx, store.Filter{Tenant: e.scope.Tenant}) {
+		if err != nil && f.Record.Key == (store.Key{}) && !errors.Is(err, store.ErrCorrupt) {
+			incomplete = cmp.Or(incomplete, err)
+		}
 		base, _, _ := strings.Cut(f.Record.Key.Operation, "#") // a saga and a rerun have a suffix
 		if err == nil && e.scope.Operation != "" && base != e.scope.Operation {
 			continue
@@ -189,7 +198,7 @@ func (e *eraser) records(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return incomplete
 }
 
 // found erases a record that was read, or leaves it.
@@ -217,11 +226,16 @@ func (e *eraser) found(ctx context.Context, f store.Found, err error) error {
 		}
 		result = Failed
 	}
-	e.report.count(result)
-	if e.options.Observe != nil {
-		e.options.Observe(ctx, Item{Key: r.Key, State: r.State, Fence: r.Fence, Result: result, Err: err})
-	}
+	e.note(ctx, Item{Key: r.Key, State: r.State, Fence: r.Fence, Result: result, Err: err})
 	return nil
+}
+
+// note counts and shows an item.
+func (e *eraser) note(ctx context.Context, i Item) {
+	e.report.count(i.Result)
+	if e.options.Observe != nil {
+		e.options.Observe(ctx, i)
+	}
 }
 
 var (
@@ -275,26 +289,4 @@ func (e *eraser) hasSteps(ctx context.Context, r *store.Record) (bool, error) {
 		return true, nil
 	}
 	return len(steps) > 0, err
-}
-
-func (e *eraser) get(ctx context.Context, k store.Key) (f store.Found, err error) {
-	err = e.ask(ctx, func(ctx context.Context) (err error) {
-		f, err = e.store.Get(ctx, k)
-		return err
-	})
-	return f, err
-}
-
-// change is ask for a change. If ctx ends meanwhile, it waits for the answer all the same,
-// so that the Report counts what was done.
-func (e *eraser) change(ctx context.Context, send func(ctx context.Context) error) error {
-	return e.ask(context.WithoutCancel(ctx), send)
-}
-
-// ask repeats a request that is harmless to repeat, until the store answers.
-func (e *eraser) ask(ctx context.Context, send func(ctx context.Context) error) error {
-	limited, cancel := context.WithTimeout(ctx, e.options.StoreTimeout)
-	defer cancel()
-	_, err := retry.Do(limited, func() (store.Found, error) { return store.Found{}, send(limited) })
-	return err
 }

@@ -35,6 +35,9 @@ func (e *eraser) dropTimers(ctx context.Context, operation string) error {
 		all, _, err = timers.DueTimers(ctx, operation, 2*lapsed.Forever, mostTimers)
 		return err
 	})
+	if errors.Is(err, store.ErrCorrupt) { // the others came with it
+		e.unreadable, err = err, nil
+	}
 	if err != nil {
 		return err
 	}

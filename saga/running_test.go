@@ -3,6 +3,7 @@ package saga_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -30,7 +31,10 @@ func (w *world) outlives(end error, options ...saga.StepOption) saga.Definition[
 			}
 			return nil
 		}
-		go func() { _, _ = w.step(ctx, r, "charge", options...) }()
+		go func() {
+			defer func() { _ = recover() }()
+			_, _ = w.step(ctx, r, "charge", options...)
+		}()
 		<-begun
 		return "booked", end
 	}
@@ -52,6 +56,46 @@ func TestRule3_ParkedStepOutlivesDefinition_InDoubt_NothingIsUndone(t *testing.T
 		sleep(time.Hour)
 		if !errors.Is(err, semel.ErrParked) || !strings.Contains(err.Error(), `step "charge"`) {
 			t.Errorf("error %v, want ErrParked that names charge", err)
+		}
+		w.done(t, "hold", "charge")
+	})
+}
+
+// Rule 3: as above, and the step does not return, but its goroutine goes on or ends.
+func TestRule3_ParkedStepPanics_NothingIsUndone(t *testing.T) {
+	t.Parallel()
+	for how, end := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
+		bubble(t, func(t *testing.T, st *memstore.Store, w *world) {
+			d := w.outlives(errRefused, saga.Parked())
+			w.after = func(name string) error {
+				if name == "charge" {
+					end()
+				}
+				return nil
+			}
+			_, err := newSaga(t, st, d).Do(t.Context(), "ann", "1", book)
+			if !errors.Is(err, semel.ErrParked) || !strings.Contains(err.Error(), `step "charge"`) {
+				t.Errorf("%s: error %v, want ErrParked that names charge", how, err)
+			}
+			w.done(t, "hold", "charge")
+		})
+	}
+}
+
+// A definition that panics waits for its running steps, too.
+func TestStep_OutlivesDefinitionThatPanics_IsRecorded(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, st *memstore.Store, w *world) {
+		d := w.outlives(nil)
+		run := d.Run
+		d.Run = func(ctx context.Context, r *saga.Run, o order) (string, error) {
+			_, _ = run(ctx, r, o)
+			panic("boom")
+		}
+		began := time.Now()
+		_, err := newSaga(t, st, d).Do(t.Context(), "ann", "1", book)
+		if waited := time.Since(began); waited < time.Minute {
+			t.Errorf("after %v: error %v; want it after the end of the step", waited, err)
 		}
 		w.done(t, "hold", "charge")
 	})

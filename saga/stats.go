@@ -1,7 +1,9 @@
 package saga
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -28,7 +30,8 @@ type Stats struct {
 // ReadStats counts the sagas of a definition in a store. It reads the records in doubt and
 // the timers that are due, by their indexes, and no others. In a store that also keeps
 // other calls, ReadStats reads those in doubt, too. Any process may call it, also one that
-// does not have the definition.
+// does not have the definition. With the error of a record or a timer that cannot be read,
+// which wraps store.ErrCorrupt, it returns the counts of the others.
 func ReadStats(ctx context.Context, st store.Store, name string) (s Stats, err error) {
 	operation := Key(name, "", "").Operation
 	lister, canList := store.As[store.Lister](st)
@@ -39,13 +42,21 @@ func ReadStats(ctx context.Context, st store.Store, name string) (s Stats, err e
 	unavailable := func(err error) error {
 		return &semel.Error{Reason: semel.ErrUnavailable, Operation: operation, Cause: err}
 	}
+	var unreadable error // the first
 	for _, err := range lister.List(ctx, store.Filter{Operation: operation, States: []store.State{store.Unknown}, Limit: MaxStats}) {
-		if err != nil {
+		switch {
+		case errors.Is(err, store.ErrCorrupt):
+			unreadable = cmp.Or(unreadable, err)
+		case err != nil:
 			return Stats{}, unavailable(err)
+		default:
+			s.Stuck++
 		}
-		s.Stuck++
 	}
 	due, now, err := timers.DueTimers(ctx, operation, 0, MaxStats)
+	if errors.Is(err, store.ErrCorrupt) {
+		unreadable, err = cmp.Or(unreadable, err), nil
+	}
 	if err != nil {
 		return Stats{}, unavailable(err)
 	}
@@ -53,5 +64,8 @@ func ReadStats(ctx context.Context, st store.Store, name string) (s Stats, err e
 	if len(due) > 0 {
 		s.OldestDue = max(0, now.Sub(due[0].Due))
 	}
-	return s, nil
+	if unreadable != nil {
+		err = &semel.Error{Reason: store.ErrCorrupt, Operation: operation, Cause: unreadable}
+	}
+	return s, err
 }

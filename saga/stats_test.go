@@ -99,3 +99,23 @@ func TestReadStats_StoreWithoutTimers_IsInvalid(t *testing.T) {
 		t.Errorf("error %v, want ErrInvalid", err)
 	}
 }
+
+// oneUnreadable is a store that has one more timer, which cannot be read.
+type oneUnreadable struct{ *memstore.Store }
+
+func (o oneUnreadable) DueTimers(ctx context.Context, operation string, within time.Duration, limit int) ([]store.Timer, time.Time, error) {
+	due, now, err := o.Store.DueTimers(ctx, operation, within, limit)
+	return due, now, errors.Join(err, store.ErrCorrupt)
+}
+
+func TestReadStats_TimerUnreadable_OthersCount(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, st *memstore.Store, w *world) {
+		if err := newSaga(t, st, w.three()).Start(t.Context(), "ann", "1", book); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := saga.ReadStats(t.Context(), oneUnreadable{st}, "order"); s.Due != 1 || !errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("stats %+v, error %v; want 1 due and ErrCorrupt", s, err)
+		}
+	})
+}

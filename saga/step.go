@@ -21,6 +21,7 @@ const (
 var (
 	errPaused     = errors.New("saga: the run ends here; the saga goes on later")
 	errTurnedBack = errors.New("saga: the saga has turned back, so that no step starts")
+	errNoReturn   = errors.New("saga: its function panicked, or called runtime.Goexit")
 )
 
 // At tells the function of a step, or of a compensation, where it is.
@@ -102,14 +103,19 @@ func StepIn[T any](ctx context.Context, r *Run, atomic semel.Runner, name string
 	if r.recorded[name] != nil { // nothing runs, so that there is no transaction
 		atomic = r.core.guard
 	}
-	called, none := false, false
+	called, none, ended := false, false, false
+	defer func() {
+		if !ended && r.recorded[name] == nil {
+			_ = r.finish(ctx, u, o.parked, true, errNoReturn)
+		}
+	}()
 	result, err := semel.Do(ctx, atomic, r.step(name), func(ctx context.Context, _ *semel.Execution) (T, error) {
 		called, none = true, false
 		v, err := do(ctx, At{x: r.x, step: name})
 		none = effect.None(effect.Readable(err))
 		return v, err
 	})
-	v = result
+	v, ended = result, true
 	if none {
 		return result, r.finishUndone(ctx, u, o.parked, err)
 	}

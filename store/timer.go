@@ -32,6 +32,7 @@ type Timers interface {
 
 	// DueTimers returns the timers of an operation that are due now, or within the given
 	// time: the earliest first, and at most limit, which is at least 1. now is the
-	// store's clock.
+	// store's clock. A timer that cannot be read does not count for limit: with its error,
+	// which wraps ErrCorrupt, DueTimers returns the others.
 	DueTimers(ctx context.Context, operation string, within time.Duration, limit int) (due []Timer, now time.Time, err error)
 }

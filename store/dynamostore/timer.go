@@ -106,17 +106,19 @@ func (s *Store) dueTimers(ctx context.Context, operation string, until time.Time
 			if err != nil {
 				return nil, err
 			}
+			read += len(keys)
 			for _, it := range items {
 				t, err := decodeTimer(it)
 				if err != nil {
 					unreadable = cmp.Or(unreadable, err)
+					read--
 					continue
 				}
 				if !t.Due.After(until) { // it may have changed since
 					due = append(due, t)
 				}
 			}
-			read, from = read+len(keys), next
+			from = next
 		}
 	}
 	slices.SortFunc(due, func(a, b store.Timer) int { return a.Due.Compare(b.Due) })

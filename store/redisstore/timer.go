@@ -61,16 +61,21 @@ return out
 `
 
 // luaDueTimers. ARGV of an operation: how far from now; the limit. The answer is the
-// member, the time and the version of each timer.
+// member, the time and the version of each timer. Those that cannot be read, because
+// they have no whole version, do not count for the limit.
 const luaDueTimers = luaTimer + `
 for i = 1, n do
 	local last = string.format('%.0f', now + tonumber(ARGV[2 * i - 1]))
-	local found = call('ZRANGEBYSCORE', KEYS[i], '-inf', last, 'WITHSCORES', 'LIMIT', 0, ARGV[2 * i])
-	local due = {}
-	for j = 1, #found, 2 do
-		due[#due + 1], due[#due + 2] = found[j], string.format('%.0f', tonumber(found[j + 1]))
-		due[#due + 1] = call('HGET', versions(i), found[j]) or ''
-	end
+	local due, offset, limit, left = {}, 0, tonumber(ARGV[2 * i]), tonumber(ARGV[2 * i])
+	repeat
+		local found = call('ZRANGEBYSCORE', KEYS[i], '-inf', last, 'WITHSCORES', 'LIMIT', offset, limit)
+		offset = offset + limit
+		for j = 1, #found, 2 do
+			local version = call('HGET', versions(i), found[j]) or ''
+			due[#due + 1], due[#due + 2], due[#due + 3] = found[j], string.format('%.0f', tonumber(found[j + 1])), version
+			if #version == 16 then left = left - 1 end
+		end
+	until left <= 0 or #found < 2 * limit
 	out[i + 1] = due
 end
 return out
@@ -167,5 +172,5 @@ func (s *Store) dueTimers(ctx context.Context, operation string, within time.Dur
 		t.Version, t.Due = store.Owner([]byte(version)), store.Time(at)
 		due = append(due, t)
 	}
-	return due, store.Time(c.now), unreadable
+	return due[:min(len(due), max(limit, 0))], store.Time(c.now), unreadable
 }

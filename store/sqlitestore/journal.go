@@ -198,14 +198,14 @@ func (s *Store) DueTimers(ctx context.Context, operation string, within time.Dur
 }
 
 func (s *Store) dueTimers(operation string, until time.Time, limit int) ([]store.Timer, error) {
-	rows, err := s.stmts.query(background, stDueTimers, operation, store.Micros(until), limit)
+	rows, err := s.stmts.query(background, stDueTimers, operation, store.Micros(until))
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	var due []store.Timer
 	var unreadable error // the first one
-	for rows.Next() {
+	for len(due) < limit && rows.Next() {
 		t := store.Timer{Key: store.Key{Operation: operation}}
 		var version []byte
 		var micros int64

@@ -120,7 +120,7 @@ var statements = [stmtCount]string{
 	stMoveTimer:    `UPDATE semel_timer SET version = ?, due = ? WHERE id = ? AND version = ?`,
 	stDropTimer:    `DELETE FROM semel_timer WHERE id = ? AND version = ?`,
 	stTimerVersion: `SELECT version FROM semel_timer WHERE id = ?`,
-	stDueTimers:    `SELECT tenant, key, version, due FROM semel_timer WHERE operation = ? AND due <= ? ORDER BY due LIMIT ?`,
+	stDueTimers:    `SELECT tenant, key, version, due FROM semel_timer WHERE operation = ? AND due <= ? ORDER BY due`,
 }
 
 // A record that a sweep may delete at time ?3: of a known format and in a

@@ -96,6 +96,11 @@ var erasures = []Mutant{
 		Old: "if seen.State.Terminal() {", New: "if !seen.State.Valid() {",
 	},
 	{
+		Name: "erase: a list that ended early counts as whole", Rule: "erase",
+		Dir: eraseDir, Func: "(*eraser).records", Package: eraseDir, Run: "TestRun_ListEndsEarly_IsError",
+		Old: "incomplete = cmp.Or(incomplete, err)", New: "_ = cmp.Or(incomplete, err)",
+	},
+	{
 		Name: "erase: a saga that has not ended is erased", Rule: "saga 7",
 		Dir: eraseDir, Func: "(*eraser).judge", Package: eraseDir, Run: "TestRun_Sagas_EndedAreErasedAndOpenAreKept",
 		Old: `

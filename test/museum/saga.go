@@ -38,6 +38,11 @@ var sagas = []Mutant{
 		Old: "for r.running > 0 {", New: "for r.running > 1000 {",
 	},
 	{
+		Name: "a Parked step that panicked is undone", Rule: "saga 3",
+		Dir: flow, Func: "StepIn", Package: flow, Run: "TestRule3_ParkedStepPanics_NothingIsUndone",
+		Old: "if !ended && r.recorded[name] == nil {", New: "if !ended && r.recorded[name] != nil {",
+	},
+	{
 		Name: "a saga turns back while a transaction of it may commit", Rule: "saga 2",
 		Dir: flow, Func: "(*Run).decide", Package: flow, Run: "TestStepIn_CommitInDoubt_NothingIsUndoneInItsRun",
 		Old: "if r.unsure {", New: "if r.unsure && r.pausing {",

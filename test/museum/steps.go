@@ -109,6 +109,11 @@ var steps = []Mutant{
 		Old: "case u.step != nil:", New: "case u.step != nil && u.x == nil:",
 	},
 	{
+		Name: "a step that was rolled back costs another its result", Rule: "steps",
+		Dir: core, Func: "(*journal).fit", Package: core, Run: "TestStep_LargeStepRolledBack_LaterResultIsKept",
+		Old: "j.others(s, false)", New: "j.others(s, true)",
+	},
+	{
 		Name: "a step in an old snapshot ends its call", Rule: "steps",
 		Dir: core, Func: "(*journal).load", Package: postgres, Run: "TestStep_InOldSnapshot",
 		Old: "s.tx == nil && errors.Is(err, store.ErrLeaseLost)", New: "errors.Is(err, store.ErrLeaseLost)",

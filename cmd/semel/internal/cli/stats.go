@@ -96,19 +96,19 @@ func (c *sagaStatsCmd) Run(ctx context.Context, e *env) error {
 	return c.with(ctx, e.log, func(h storeurl.Handle) error {
 		s, err := saga.ReadStats(ctx, h, string(c.Name))
 		switch {
-		case err != nil:
+		case err != nil && !errors.Is(err, store.ErrCorrupt): // the counts of the others come with it
 			return err
 		case e.json:
-			return json.NewEncoder(e.stdout).Encode(sagaStatsView{s.Stuck, s.Due, s.OldestDue.Seconds()})
+			return errors.Join(err, json.NewEncoder(e.stdout).Encode(sagaStatsView{s.Stuck, s.Due, s.OldestDue.Seconds()}))
 		case c.Prometheus:
-			return printSagaGauges(e.stdout, string(c.Name), &s)
+			return errors.Join(err, printSagaGauges(e.stdout, string(c.Name), &s))
 		}
 		since := ""
 		if s.Due > 0 {
 			since = fmt.Sprintf("; the first has been due for %v", s.OldestDue.Truncate(time.Second))
 		}
-		_, err = fmt.Fprintf(e.stdout, "%d stuck, %d due%s\n", s.Stuck, s.Due, since)
-		return err
+		_, printErr := fmt.Fprintf(e.stdout, "%d stuck, %d due%s\n", s.Stuck, s.Due, since)
+		return errors.Join(err, printErr)
 	})
 }
 
@@ -232,7 +232,7 @@ func (c *sagaListCmd) ofOne(ctx context.Context, h storeurl.Handle, list func(*s
 	if !ok {
 		return false, errors.New("this store keeps no sagas")
 	}
-	due, _, err := timers.DueTimers(ctx, saga.Key(string(c.Name), "", "").Operation, 200*365*24*time.Hour, c.Limit)
+	due, _, partErr := timers.DueTimers(ctx, saga.Key(string(c.Name), "", "").Operation, 200*365*24*time.Hour, c.Limit)
 	for i := 0; err == nil && i < len(due); i++ {
 		var f store.Found
 		f, err = h.Get(ctx, due[i].Key)
@@ -243,7 +243,7 @@ func (c *sagaListCmd) ofOne(ctx context.Context, h storeurl.Handle, list func(*s
 			err = list(&f.Record, due[i].Due)
 		}
 	}
-	return len(due) == c.Limit, err
+	return len(due) == c.Limit, cmp.Or(err, partErr)
 }
 
 // ofAll lists the sagas of all definitions.
