@@ -86,14 +86,7 @@ func (b *batch[T]) once(ctx context.Context, call semel.Call, event T) (err erro
 			err = fmt.Errorf("semellambda: the handler panicked: %v", p)
 		}
 	}()
-	var own error // of the handler's last run; an error inside it belongs to another call
-	err = semel.Once(ctx, b.run, call, func(ctx context.Context, _ *semel.Execution) error {
-		own = b.handler(ctx, event)
-		return own
-	})
-	if _, failed := errors.AsType[*semel.Failure](err); failed || own != nil {
-		return err
-	}
+	err = semel.Once(ctx, b.run, call, func(ctx context.Context, _ *semel.Execution) error { return b.handler(ctx, event) })
 	if errors.Is(err, semel.ErrNotKept) || errors.Is(err, semel.ErrOutcomeNotStored) {
 		return nil
 	}

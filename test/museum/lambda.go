@@ -69,11 +69,6 @@ var lambdas = []Mutant{
 		Old: "failed || own != nil {\nreturn err\n}", New: "failed {\nreturn nil\n} else if own != nil {\nreturn err\n}",
 	},
 	{
-		Name: "Lambda: a record is done because of an error of another call", Rule: "batch",
-		Dir: lambda, Func: "(*batch).once", Package: lambda, Run: "TestSQS_HandlerReturnsErrorOfAnotherCall",
-		Old: "failed || own != nil", New: "failed",
-	},
-	{
 		Name: "Lambda: one of two keys in two spellings is taken", Rule: "http",
 		Dir: lambda, Func: "headerOf", Package: lambda, Run: "TestProxy_TwoKeysInTwoSpellings",
 		Old: "append(h[same], multi[name]...)", New: "multi[name]",
