@@ -114,12 +114,9 @@ func (j *journal) admit(s *runningStep) (*store.Step, error) {
 		return nil, s.usedTwice("")
 	}
 	for _, known := range []*stepSet{&s.seen, &j.recorded} {
-		step := known.byName[s.name]
-		switch {
-		case step == nil:
-		case s.before.state == stepUsed && !s.x.outer.repeats(s.before.outer):
+		if step := known.byName[s.name]; step != nil && s.before.state == stepUsed && !s.x.outer.repeats(s.before.outer) {
 			return nil, s.usedTwice("")
-		default:
+		} else if step != nil {
 			return step, nil
 		}
 	}
@@ -136,9 +133,6 @@ func (j *journal) admit(s *runningStep) (*store.Step, error) {
 	}
 	return nil, nil
 }
-
-// longestTombstone is the most bytes of a step whose result is not kept.
-const longestTombstone = 2 << 10
 
 func (j *journal) use(name string, u stepUse) {
 	if j.uses == nil {
@@ -282,10 +276,9 @@ func (j *journal) end(s *runningStep, state stepState) {
 		use.state = stepUncommitted
 	}
 	j.use(s.name, use)
-	if s.tx == nil || state == stepUncommitted {
-		return
+	if s.tx != nil && state != stepUncommitted {
+		j.undo(s.x)
 	}
-	j.undo(s.x)
 }
 
 // undo notes that the steps in the step x are undone. The caller holds mu.

@@ -286,3 +286,6 @@ func (g *Guard) recordStepOnce(ctx context.Context, l store.Lease, s *store.Step
 	defer cancel()
 	return g.explainLimit(ctx, limited, g.journal.RecordStep(limited, l, *s))
 }
+
+// longestTombstone is the most bytes of a step whose result is not kept.
+const longestTombstone = 2 << 10

@@ -87,6 +87,9 @@ func (b *batch[T]) once(ctx context.Context, call semel.Call, event T) (err erro
 		}
 	}()
 	err = semel.Once(ctx, b.run, call, func(ctx context.Context, _ *semel.Execution) error { return b.handler(ctx, event) })
+	if _, failed := errors.AsType[*semel.Failure](err); failed {
+		return err
+	}
 	if errors.Is(err, semel.ErrNotKept) || errors.Is(err, semel.ErrOutcomeNotStored) {
 		return nil
 	}
