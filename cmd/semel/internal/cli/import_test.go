@@ -59,7 +59,7 @@ func TestImport_TableRows_ProxyReplaysThem(t *testing.T) {
 			t.Errorf("%+v, %v", got, err)
 		}
 	}
-	if got, err := post(t.Context(), wire(t), p.Addr, "/pay", "untyped", "{}", "X-Tenant", "ann"); err != nil || !got.replayed() || got.header.Get("Content-Type") != "text/plain; charset=utf-8" {
+	if got, err := post(t.Context(), wire(t), p.Addr, "/pay", "untyped", "{}", "X-Tenant", "ann"); err != nil || !got.replayed() || got.header.Values("Content-Type") != nil {
 		t.Errorf("a row without a content type: %+v, %v", got, err) // docs/migrate.md has this
 	}
 	if got, err := post(t.Context(), wire(t), p.Addr, "/pay", "k1", "{}", "X-Tenant", "bob"); err != nil || got.replayed() || b.of("k1") != 1 {
