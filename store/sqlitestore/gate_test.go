@@ -54,7 +54,7 @@ func TestGate_HandlerCannotBegin_LeavesIt(t *testing.T) {
 
 func TestClaim_HandlerHoldsLock_DuplicateDoesNotWait(t *testing.T) {
 	t.Parallel()
-	p := openShop(t, &Options{MaxTx: time.Second})
+	p := openShop(t, &Options{MaxTx: maxLookAfter * 9 / 10}) // a duplicate that waited would look after the end of the transaction
 	complete(t, p.s, "done", "result")
 	err := Once(t.Context(), p.a, call("k"), func(context.Context, *semel.Execution, *sql.Tx) error {
 		replays(t, p.s, "done", "result") // which is nothing of the handler's
