@@ -32,7 +32,6 @@ var longFiles = map[string]string{
 	"consume/semelkafka/kafkatest/bankfault_test.go": manyTests,
 	"consume/semelkafka/kafkatest/compare_test.go":   manyTests,
 	"consume/semelkafka/kafkatest/faults_test.go":    manyTests,
-	"consume/semelnats/natstest/behaviour_test.go":   manyTests,
 	"consume/serve_test.go":                          manyTests,
 	"consume/settle_test.go":                         manyTests,
 	"semelhttp/body_test.go":                         manyTests,

@@ -83,8 +83,9 @@ func (c *inspectGetCmd) show(ctx context.Context, e *env) error {
 	})
 }
 
-// look finds a record by its key or by the hash of the key. An empty operation stands for
-// that of semel proxy, and with a hash for each. The error says how to search for the record.
+// look finds a record by its key or by the hash of the key. If the operation is empty, look
+// takes the key in the operation of semel proxy, and a hash in any operation. The error says
+// how to search for the record.
 func look(ctx context.Context, h store.Store, given store.Key) (store.Found, error) {
 	k := withOperation(given)
 	f, err := h.Get(ctx, k)
@@ -132,7 +133,7 @@ func shortHash(s string) (hash string, ok bool) {
 	return hash, isHash(hash, shortDigits)
 }
 
-// lookByHash finds the record whose key has a hash, among those of the filter. If several
+// lookByHash finds the record whose key has a hash, among the records of the filter. If several
 // keys have the hash, the error lists them.
 func lookByHash(ctx context.Context, h store.Store, among store.Filter, hash string) (store.Found, error) {
 	l, ok := store.As[store.Lister](h)

@@ -61,7 +61,7 @@ type view struct {
 	Steps        []stepView        `json:"steps,omitempty"`     // recorded, in their order
 
 	shownError string   // the last error in words; not in the JSON
-	next       []string // what an operator can do; not in the JSON
+	next       []string // the commands for an operator; not in the JSON
 }
 
 // answer is what is kept of an answer.

@@ -112,7 +112,8 @@ func TestSagaShow_DecisionOfEarlierVersion_SaysThatAttemptIsNotKept(t *testing.T
 	}
 }
 
-// A saga that has turned back cannot do it again. What it can do is offered, and does it.
+// A saga that has turned back cannot turn back again. The command offers the decisions that
+// are possible, and they work.
 func TestSagaDecisions_TurnedBack_RetryAndSkipOnly(t *testing.T) {
 	t.Parallel()
 	url, s, st := stuckUndo(t)

@@ -176,8 +176,8 @@ func hasBlock(doc []byte, is func(kind string) bool) bool {
 	}
 }
 
-// notPEM is the error about a file without the block that it must have. what is
-// certificate or private key.
+// notPEM is the error about a file that lacks its block: a certificate or a private key, as
+// what says.
 func notPEM(path, what string) error {
 	look := "openssl x509 -noout -subject -in " + path
 	if what != "certificate" {
