@@ -53,7 +53,7 @@ Examples:
 
 // login is the way to log in, and an error for each option that makes the pages open to
 // people who should not see them.
-func (c *consoleCmd) login() (*login.Login, error) {
+func (c *consoleCmd) login(log *slog.Logger) (*login.Login, error) {
 	local := program.IsLocal(c.Listen)
 	var errs []error
 	if c.Users != "" && c.UserHeader != "" {
@@ -83,7 +83,7 @@ func (c *consoleCmd) login() (*login.Login, error) {
 	}
 	if c.Users != "" {
 		var err error
-		if l, err = login.ByPassword(c.Users); err != nil {
+		if l, err = login.ByPassword(c.Users, log); err != nil {
 			errs = append(errs, wrong("--users", c.Users, err.Error()))
 		}
 	}
@@ -91,7 +91,7 @@ func (c *consoleCmd) login() (*login.Login, error) {
 }
 
 func (c *consoleCmd) Run(ctx context.Context, e *env) error {
-	who, err := c.login()
+	who, err := c.login(e.log)
 	if err != nil {
 		return err
 	}

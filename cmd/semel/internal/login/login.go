@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -21,22 +22,31 @@ import (
 // Login is one way to log in. The zero Login lets everybody on this machine in, without a
 // name.
 type Login struct {
-	users  map[string][]byte // bcrypt hashes by user
-	header string            // set by a gateway
+	path   string // of the file of users
+	log    *slog.Logger
+	header string // set by a gateway
 }
 
 // ByHeader takes the user's name from a header, which a gateway must set on each request.
 func ByHeader(name string) *Login { return &Login{header: name} }
 
 // ByPassword takes users and passwords from a file with lines USER:HASH, as
-// htpasswd -B writes them. Empty lines and lines with # are skipped.
-func ByPassword(path string) (*Login, error) {
+// htpasswd -B writes them. Empty lines and lines with # are skipped. The file is read again
+// for each request, so that a user who was removed is out at once. While it cannot be read,
+// nobody is let in, and log gets the reason.
+func ByPassword(path string, log *slog.Logger) (*Login, error) {
+	_, err := readUsers(path)
+	return &Login{path: path, log: log}, err
+}
+
+// readUsers returns the bcrypt hashes by user.
+func readUsers(path string) (map[string][]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, errors.New(input.Unreadable(err, fmt.Sprintf("make it with: (umask 077; htpasswd -cB %s USER)", path)))
 	}
 	defer func() { _ = f.Close() }() // nothing was written
-	l := &Login{users: map[string][]byte{}}
+	users := map[string][]byte{}
 	lines := bufio.NewScanner(f)
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())
@@ -47,15 +57,15 @@ func ByPassword(path string) (*Login, error) {
 		if _, err := bcrypt.Cost([]byte(hash)); !ok || user == "" || err != nil {
 			return nil, fmt.Errorf("line %d is not USER:HASH with a bcrypt hash; make one with: htpasswd -nB USER (package apache2-utils), or mkpasswd -m bcrypt (package whois)", n)
 		}
-		l.users[user] = []byte(hash)
+		users[user] = []byte(hash)
 	}
 	if err := lines.Err(); err != nil {
 		return nil, err
 	}
-	if len(l.users) == 0 {
+	if len(users) == 0 {
 		return nil, errors.New("has no user; add one with: htpasswd -B FILE USER (package apache2-utils)")
 	}
-	return l, nil
+	return users, nil
 }
 
 type nameKey struct{}
@@ -75,9 +85,15 @@ func (l *Login) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var name string
 		switch {
-		case l.users != nil:
+		case l.path != "":
+			users, err := readUsers(l.path)
+			if err != nil {
+				l.log.ErrorContext(r.Context(), "the file of --users cannot be used, so nobody can log in", "file", l.path, "error", err)
+				http.Error(w, "Nobody can log in now: the file of --users cannot be used. The log of semel console says why.", http.StatusServiceUnavailable)
+				return
+			}
 			user, password, _ := r.BasicAuth()
-			hash, known := l.users[user]
+			hash, known := users[user]
 			if !known {
 				hash = noUser
 			}

@@ -1,6 +1,8 @@
 package login
 
 import (
+	"bytes"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -10,6 +12,8 @@ import (
 
 	"golang.org/x/crypto/bcrypt"
 )
+
+var discard = slog.New(slog.DiscardHandler)
 
 // ask sends a request, and returns the status and the name that the handler got.
 func ask(l *Login, change func(*http.Request)) (status int, name string) {
@@ -34,7 +38,7 @@ func TestByPassword_OnlyUsersWithTheirPassword(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := ByPassword(users(t, "# operators\n\neve:"+string(hash)+"\n"))
+	l, err := ByPassword(users(t, "# operators\n\neve:"+string(hash)+"\n"), discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,9 +57,45 @@ func TestByPassword_OnlyUsersWithTheirPassword(t *testing.T) {
 	}
 }
 
+// A user who is removed from the file is out at once. While the file is not as it should
+// be, nobody is let in, and the log says why.
+func TestByPassword_FileChanges_HoldsAtOnce(t *testing.T) {
+	hash, err := bcrypt.GenerateFromPassword([]byte("secret"), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := users(t, "eve:"+string(hash)+"\nann:"+string(hash)+"\n")
+	var log bytes.Buffer
+	l, err := ByPassword(path, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range []struct {
+		content  string
+		eve, ann int
+	}{
+		{"ann:" + string(hash), http.StatusUnauthorized, http.StatusOK},
+		{"ann:" + string(hash[:20]), http.StatusServiceUnavailable, http.StatusServiceUnavailable}, // half written
+		{"", http.StatusServiceUnavailable, http.StatusServiceUnavailable},
+		{"eve:" + string(hash), http.StatusOK, http.StatusUnauthorized},
+	} {
+		if err := os.WriteFile(path, []byte(change.content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for user, want := range map[string]int{"eve": change.eve, "ann": change.ann} {
+			if status, _ := ask(l, func(r *http.Request) { r.SetBasicAuth(user, "secret") }); status != want {
+				t.Errorf("with %q %s gets status %d, want %d", change.content, user, status, want)
+			}
+		}
+	}
+	if !strings.Contains(log.String(), "line 1 is not USER:HASH") || !strings.Contains(log.String(), "has no user") {
+		t.Errorf("logged %q", log.String())
+	}
+}
+
 func TestByPassword_BadFile_ErrorNamesTheCommand(t *testing.T) {
 	for text, want := range map[string]string{"": "has no user", "eve:plain": "line 1 is not USER:HASH", "#\neve": "line 2"} {
-		if _, err := ByPassword(users(t, text)); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "htpasswd") {
+		if _, err := ByPassword(users(t, text), discard); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "htpasswd") {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
