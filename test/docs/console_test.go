@@ -105,6 +105,13 @@ func TestShell_OutputDiffers_IsFound(t *testing.T) {
 	}
 }
 
+func TestShell_ModuleIsDownloaded_NotPartOfTheOutput(t *testing.T) {
+	s := newShell(t, "")
+	if got := s.run(t, "echo 'go: downloading golang.org/x/sys v0.48.0' >&2; echo charged", 1); len(got) != 1 || got[0] != "charged" {
+		t.Errorf("printed %q", got)
+	}
+}
+
 func TestShell_Background_WaitsForItsLines(t *testing.T) {
 	s := newShell(t, "")
 	if got := s.run(t, "(sleep 0.1; echo late) &", 1); len(got) != 1 || got[0] != "late" {

@@ -94,8 +94,9 @@ func newShell(t *testing.T, commands string) *shell {
 	return s
 }
 
-// killedJob is what bash says about a program that was killed.
-var killedJob = regexp.MustCompile(`^\S*bash: (?:line \d+: +)?\d+ Killed`)
+// notOutput is what bash says about a program that was killed, and what go says when a module
+// is used for the first time on a machine.
+var notOutput = regexp.MustCompile(`^\S*bash: (?:line \d+: +)?\d+ Killed|^go: downloading `)
 
 // run runs a command and returns what it prints. After a command in the background it
 // waits for as many lines as the page shows.
@@ -114,7 +115,7 @@ func (s *shell) run(t *testing.T, text string, shown int) (printed []string) {
 				t.Fatalf("$ %s: the shell has ended:\n%s", text, strings.Join(printed, "\n"))
 			case line == endOfCommand:
 				ended = true
-			case !killedJob.MatchString(line):
+			case !notOutput.MatchString(line):
 				printed = append(printed, line)
 			}
 		case <-late:
