@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/semel-go/semel/internal/held"
 	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/store"
 )
@@ -221,7 +222,7 @@ type executionKey struct{}
 // handlerContext is the context of the handler. It ends with the caller's
 // context, with the run, or when the lease may be lost.
 func (x *Execution) handlerContext(ctx context.Context) (context.Context, context.CancelCauseFunc) {
-	return context.WithCancelCause(context.WithValue(ctx, executionKey{}, x))
+	return context.WithCancelCause(context.WithValue(held.Without(ctx), executionKey{}, x))
 }
 
 // FromContext finds the run that a context belongs to. It is for handlers that do

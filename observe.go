@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/semel-go/semel/internal/held"
 	"github.com/semel-go/semel/store"
 )
 
@@ -15,8 +16,7 @@ type Event struct {
 	Kind string
 	// EndsCall is true for the one event that says how a call ended, and false
 	// for what happens on the way or in the background. An invalid call has no
-	// event. In a transaction the event comes before the commit, and a call that waits
-	// for another one, or is tried again after a conflict, has one for each try.
+	// event. In a transaction that the caller commits, the event comes before the commit.
 	EndsCall  bool
 	Operation string
 	Tenant    string // as in the store: hashed, with Options.HashKeys; empty: Shared
@@ -50,7 +50,8 @@ const (
 	// EventRefused: the handler did not run. Err has the reason.
 	EventRefused = "refused"
 	// EventNotStored: the handler ran, but the store does not have its outcome:
-	// the lease was lost, or the store did not answer. See Err.
+	// the lease was lost, the store did not answer, or the transaction of the call was
+	// not committed, or may not be. See Err.
 	EventNotStored = "not stored"
 	// EventUnprotected: the handler ran without a record, because the store did
 	// not answer (Options.UnprotectedOnOutage). An EventRefused, which does not end
@@ -69,7 +70,22 @@ func (g *Guard) observe(ctx context.Context, e Event, k store.Key) {
 		return
 	}
 	e.Operation, e.Tenant, e.Key = k.Operation, k.Tenant, k.Short()
+	if h := held.From(ctx); h != nil {
+		h.Add(e.EndsCall, func(err error) { g.options.Observe(ctx, e.afterTx(err)) })
+		return
+	}
 	g.options.Observe(ctx, e)
+}
+
+// afterTx is an event of a call in a transaction after the call has ended with err. If
+// the transaction was not committed, the store does not have the outcome.
+func (e Event) afterTx(err error) Event {
+	_, kept := errors.AsType[*Failure](err)
+	stored := e.Kind == EventExecuted || e.Kind == EventFailed
+	if err != nil && !kept && (stored || e.Kind == EventReleased && errors.Is(err, ErrInDoubt)) {
+		e.Kind, e.Err = EventNotStored, err
+	}
+	return e
 }
 
 // observeEnd reports how a run ended.

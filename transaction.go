@@ -159,6 +159,7 @@ func (t *txCall) claim(ctx context.Context) (*Execution, error) {
 			return nil, t.refuse(ctx, ErrParked, 0, errors.New(lapsed.ExhaustedText(r.Attempt, last)))
 		}
 		t.kept = exhaustedFailure(r.Attempt, last)
+		t.pendingCall.end(ctx, EventFailed, r, t.kept)
 		return nil, nil
 	}
 	t.result, err = t.answer(ctx, r, d)

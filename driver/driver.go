@@ -14,6 +14,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/internal/bridge"
 	"github.com/semel-go/semel/internal/effect"
+	"github.com/semel-go/semel/internal/held"
 	"github.com/semel-go/semel/internal/leaseend"
 	"github.com/semel-go/semel/internal/names"
 	"github.com/semel-go/semel/store"
@@ -23,6 +24,7 @@ import (
 type guardMethods interface {
 	RunIn(ctx context.Context, tx store.Tx, call semel.Call, fn semel.Handler) (semel.Result, error)
 	NewTxCall(call semel.Call) (txCall any, err error)
+	Observed() bool
 }
 
 // executionMethods are the methods of a *semel.Execution that only this package
@@ -46,6 +48,27 @@ type executionMethods interface {
 func RunIn(ctx context.Context, g *semel.Guard, tx store.Tx, call semel.Call, fn semel.Handler) (semel.Result, error) {
 	return bridge.Guard(g).(guardMethods).RunIn(ctx, tx, call, fn)
 }
+
+// HeldEvents keeps the events of a call in a transaction that the store commits, so that
+// they say what became of it. The zero value is ready for use. Not safe for concurrent use.
+type HeldEvents struct{ events held.Events }
+
+// Context returns a context for RunIn and TxCall whose events are kept. Those of calls
+// within the handler are not.
+func (h *HeldEvents) Context(ctx context.Context, g *semel.Guard) context.Context {
+	if !bridge.Guard(g).(guardMethods).Observed() {
+		return ctx
+	}
+	return held.With(ctx, &h.events)
+}
+
+// Forget drops the events of a transaction that was rolled back and runs again.
+func (h *HeldEvents) Forget() { h.events.Forget() }
+
+// End reports the events of a call that has ended with err, and no more than one that
+// ends the call. If err is neither nil nor a *semel.Failure, a result that was to be kept
+// is reported as semel.EventNotStored.
+func (h *HeldEvents) End(err error) { h.events.End(err) }
 
 // Committed tells Semel that the transaction of a RunIn has committed, and with it the
 // step whose run is x, so that a second use of the step's name in the same run of its call

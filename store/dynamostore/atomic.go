@@ -82,14 +82,17 @@ func (a *Atomic) Ping(ctx context.Context) error { return a.guard.Ping(ctx) }
 // fn must have no effect besides [Tx.Add]. If DynamoDB refuses a write of fn, the error
 // is [ErrWriteRefused], and not semel.ErrUnavailable. A Run inside fn, with fn's ctx,
 // joins the transaction, as In does.
-func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
+func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (res semel.Result, err error) {
 	if tx, ok := a.store.inside(ctx); ok {
 		return a.In(tx).Run(ctx, call, fn)
 	}
+	var events driver.HeldEvents
+	defer func() { events.End(err) }()
 	for try, pause := 1, firstRetry; ; try, pause = try+1, min(2*pause, lastRetry) {
+		events.Forget()
 		tx := a.store.NewTx()
 		var running *semel.Execution
-		res, err := a.In(tx).Run(ctx, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+		res, err = a.In(tx).Run(events.Context(ctx, a.guard), call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 			running = x
 			return fn(ctx, x)
 		})

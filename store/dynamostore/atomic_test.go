@@ -269,11 +269,14 @@ func TestAtomic_ContextEndsBeforeCommit_IsErrCanceled(t *testing.T) {
 	t.Parallel()
 	s := openNew(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
-	a, err := NewAtomic(s, &semel.Options{Observe: func(context.Context, semel.Event) { cancel() }}) // the handler has ended
+	a, err := NewAtomic(s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = a.Run(ctx, testCall("k"), func(context.Context, *semel.Execution) (store.Outcome, error) { return store.Outcome{}, nil })
+	_, err = a.Run(ctx, testCall("k"), func(context.Context, *semel.Execution) (store.Outcome, error) {
+		cancel()
+		return store.Outcome{}, nil
+	})
 	if !errors.Is(err, semel.ErrCanceled) {
 		t.Errorf("got %v, want ErrCanceled", err)
 	}

@@ -56,7 +56,7 @@ func (a *Atomic) RunWhole(ctx context.Context, calls []semel.Call, fn func(ctx c
 }
 
 func (a *Atomic) runWhole(ctx context.Context, prefetched *PrefetchedBatch, calls []semel.Call, fn func(ctx context.Context, fresh []*PendingCall) error) []Ended {
-	b := &batchRun{atomic: a, calls: calls, results: make([]Ended, len(calls)), handler: fn, prefetched: prefetched}
+	b := &batchRun{atomic: a, calls: calls, results: make([]Ended, len(calls)), events: make([]driver.HeldEvents, len(calls)), handler: fn, prefetched: prefetched}
 	if prefetched != nil {
 		prefetched.run = b
 	}
@@ -65,6 +65,9 @@ func (a *Atomic) runWhole(ctx context.Context, prefetched *PrefetchedBatch, call
 		return b.results
 	}
 	b.run(ctx)
+	for i := range b.events {
+		b.events[i].End(b.results[i].Err)
+	}
 	return b.results
 }
 
@@ -77,6 +80,7 @@ type batchRun struct {
 	atomic  *Atomic
 	calls   []semel.Call
 	results []Ended
+	events  []driver.HeldEvents
 	handler func(ctx context.Context, fresh []*PendingCall) error
 
 	failedKeys map[pgtype.UUID]bool // keys with a failed attempt in this batch
@@ -207,6 +211,7 @@ type batchCall struct {
 	index      int
 	batch      *batchTry
 	steps      driver.TxCall // nil if the call is invalid
+	events     *driver.HeldEvents
 	id         pgtype.UUID
 	prefetched prefetchResult
 
@@ -230,13 +235,13 @@ func (c *batchCall) claim(ctx context.Context) (x *semel.Execution) {
 		c.claimed = &c.proposal
 		return c.steps.Inserted(c, inserted.fence)
 	}
-	x, c.result, c.err = c.steps.Claim(ctx, c)
+	x, c.result, c.err = c.steps.Claim(c.events.Context(ctx, c.batch.atomic.guard), c)
 	return x
 }
 
 // settle runs the steps after the handler.
 func (c *batchCall) settle(ctx context.Context, outcome store.Outcome) {
-	c.result, c.err = c.steps.Settle(ctx, outcome, c.handlerErr)
+	c.result, c.err = c.steps.Settle(c.events.Context(ctx, c.batch.atomic.guard), outcome, c.handlerErr)
 }
 
 // undone reports whether the writes of the call must be undone. Only a *semel.Failure

@@ -88,6 +88,11 @@ func (b *batchRun) try(ctx context.Context, which []int, useSavepoints bool) err
 	if err != nil {
 		return err
 	}
+	for i := range batch.calls {
+		c := &batch.calls[i]
+		c.events = &b.events[c.index]
+		c.events.Forget()
+	}
 	returned := false
 	defer func() {
 		ended := !returned && batch.txStatus() == noTx

@@ -206,11 +206,15 @@ func TestAtomic_CommitConflicts_RunsAgain(t *testing.T) {
 // waiter must not run the handler then.
 func TestAtomic_WaiterAfterFailure_WaitsForRecord(t *testing.T) {
 	t.Parallel()
-	var ends atomic.Int32 // admitted calls that have ended: the first call, then the waiter
-	p := newShop(t, openNew(t, &Options{Connections: 1}), &semel.Options{Observe: func(_ context.Context, e semel.Event) {
-		if e.Kind == semel.EventReleased || e.Kind == semel.EventExecuted {
-			ends.Add(1)
+	type waits struct{}
+	looksAgain, rolledBack := make(chan struct{}), make(chan struct{})
+	var looks atomic.Int32 // of the waiter
+	p := newShop(t, openNew(t, &Options{Connections: 1}), &semel.Options{TxHolder: func(ctx context.Context, holder string) string {
+		if ctx.Value(waits{}) != nil && looks.Add(1) == 2 { // it has found the key taken
+			close(looksAgain)
+			<-rolledBack
 		}
+		return holder
 	}})
 	p.a.noteDelay = 3 * time.Second // in which the note has to be there, too
 	waiting := call("k")
@@ -231,17 +235,19 @@ func TestAtomic_WaiterAfterFailure_WaitsForRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	waiter := make(chan error, 1)
-	began := p.s.appPool.Stat().AcquireCount()
 	go func() {
-		_, err := Do(t.Context(), p.a, waiting, p.pay("waiter", nil))
+		_, err := Do(context.WithValue(t.Context(), waits{}, true), p.a, waiting, p.pay("waiter", nil))
 		waiter <- err
 	}()
-	waitFor(t, "it has found the key taken, and sleeps", func() bool {
-		is := p.s.appPool.Stat()
-		return is.AcquireCount() > began && is.AcquiredConns() == 1
-	})
+	<-looksAgain
 	close(goOn)
-	waitFor(t, "it has held back", func() bool { return ends.Load() == 2 })
+	waitFor(t, "the first is rolled back", func() bool { return p.s.appPool.Stat().AcquiredConns() == 0 })
+	before := p.s.appPool.Stat().AcquireCount()
+	close(rolledBack)
+	waitFor(t, "the waiter has looked, and held back", func() bool {
+		is := p.s.appPool.Stat()
+		return is.AcquireCount() > before && is.AcquiredConns() == 0
+	})
 	p.want(t)
 	held.Release()
 	if err := <-failed; !errors.Is(err, down) {

@@ -224,12 +224,13 @@ func TestAtomic_WaitersAfterFailure_GetFailure(t *testing.T) {
 	t.Parallel()
 	const crowd = 8
 	type caller struct{}
-	var refused sync.Map // by caller
+	var looks [crowd]atomic.Int64
 	var runs, waiting atomic.Int64
-	p := newShop(t, openNew(t, nil), &semel.Options{MaxAttempts: 5, Observe: func(ctx context.Context, e semel.Event) {
-		if _, again := refused.LoadOrStore(ctx.Value(caller{}), true); e.Kind == semel.EventRefused && !again {
+	p := newShop(t, openNew(t, nil), &semel.Options{MaxAttempts: 5, TxHolder: func(ctx context.Context, holder string) string {
+		if looks[ctx.Value(caller{}).(int)].Add(1) == 2 { // it has found the key taken
 			waiting.Add(1)
 		}
+		return holder
 	}})
 	p.a.noteDelay = 10 * time.Second // the note of the failure may be late
 	var all sync.WaitGroup

@@ -41,7 +41,7 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 }
 
 // run is Run, or DoSQL if db is not nil.
-func (a *Atomic) run(ctx context.Context, call semel.Call, fn semel.Handler, db *sql.DB) (semel.Result, error) {
+func (a *Atomic) run(ctx context.Context, call semel.Call, fn semel.Handler, db *sql.DB) (res semel.Result, err error) {
 	if in, ok := a.store.inside(ctx); ok {
 		if in.sqlTx != nil {
 			return a.runIn(ctx, in.sqlTx.Driver, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
@@ -55,10 +55,13 @@ func (a *Atomic) run(ctx context.Context, call semel.Call, fn semel.Handler, db 
 	start, pause := time.Now(), 5*time.Millisecond
 	var w waiter
 	defer w.leave(a.store.listener)
+	var events driver.HeldEvents
+	defer func() { events.End(err) }()
 	for refused := 0; ; {
 		w.join(a.store.listener)
 		last := refused == pgwire.Tries-1
-		res, err := a.try(ctx, call, fn, &w, db, last)
+		events.Forget()
+		res, err = a.try(ctx, call, fn, &w, db, &events, last)
 		switch {
 		case refusedForNow(err):
 			if refused++; last {
@@ -110,7 +113,7 @@ func unavailable(ctx context.Context, call semel.Call, err error) error {
 
 // try runs fn in one transaction. If last, a conflict at COMMIT is a failed attempt too,
 // because it may be the handler's own doing: a deferred trigger can raise its code.
-func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *waiter, db *sql.DB, last bool) (res semel.Result, err error) {
+func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *waiter, db *sql.DB, events *driver.HeldEvents, last bool) (res semel.Result, err error) {
 	t := a.newOwnTx()
 	t.sqlDB = db
 	defer t.end()
@@ -131,7 +134,7 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 			a.store.notifyEnd(t.lastID) // after a commit, and after a rollback
 		}
 	}()
-	res, err = driver.RunIn(ctx, a.guard, t, call, func(run context.Context, x *semel.Execution) (store.Outcome, error) {
+	res, err = driver.RunIn(events.Context(ctx, a.guard), a.guard, t, call, func(run context.Context, x *semel.Execution) (store.Outcome, error) {
 		if err := w.admit(call, x); err != nil {
 			return store.Outcome{}, err
 		}
@@ -274,21 +277,6 @@ func (a *Atomic) note(ctx context.Context, t *storeTx, p store.Proposal) (err er
 		_, err = a.notes.Swap(ctx, f.Record.Seen(), p)
 	}
 	return err
-}
-
-// laneStore claims and swaps without waiting long for locks.
-type laneStore struct{ *Store }
-
-// Claim implements store.Store.
-func (s laneStore) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
-	r, err := s.laneSession.claim(ctx, &p)
-	return r.Found, err
-}
-
-// Swap implements store.Store.
-func (s laneStore) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
-	r, err := s.laneSession.swap(ctx, seen, &p)
-	return r.Found, err
 }
 
 func newOwnerToken() (owner store.Owner) {

@@ -266,3 +266,18 @@ func (s *Store) confirmed(ctx context.Context, what string, r reading, err error
 	}
 	return r.Found, nil
 }
+
+// laneStore claims and swaps without waiting long for locks.
+type laneStore struct{ *Store }
+
+// Claim implements store.Store.
+func (s laneStore) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
+	r, err := s.laneSession.claim(ctx, &p)
+	return r.Found, err
+}
+
+// Swap implements store.Store.
+func (s laneStore) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
+	r, err := s.laneSession.swap(ctx, seen, &p)
+	return r.Found, err
+}

@@ -55,16 +55,18 @@ func NewAtomic(st *Store, o *semel.Options) (*Atomic, error) {
 // error it rolls all back. Fn must write to the file only through the
 // transaction, and cannot commit it. A Run inside fn, with fn's ctx, joins the
 // transaction, as In does.
-func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
+func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (res semel.Result, err error) {
 	if tx, ok := a.s.inside(ctx); ok {
 		return a.In(tx).Run(ctx, call, fn)
 	}
+	var events driver.HeldEvents
+	defer func() { events.End(err) }()
 	life, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	t := &ownTx{s: a.s, life: life, end: end}
 	defer t.rollback() // if fn panics
 	var running *semel.Execution
-	res, err := driver.RunIn(life, a.g, t, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+	res, err = driver.RunIn(events.Context(life, a.g), a.g, t, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		running = x
 		return a.s.lend(ctx, t.tx, x, fn)
 	})

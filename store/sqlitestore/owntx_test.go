@@ -84,11 +84,11 @@ func TestAtomic_ContextEndsBeforeCommit_IsErrCanceled(t *testing.T) {
 	t.Parallel()
 	p := openShop(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
-	a, err := NewAtomic(p.s, &semel.Options{Observe: func(context.Context, semel.Event) { cancel() }}) // the handler has ended
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err = Do(ctx, a, call("k"), pay("k", nil)); !errors.Is(err, semel.ErrCanceled) {
+	_, err := Do(ctx, p.a, call("k"), func(ctx context.Context, x *semel.Execution, tx *sql.Tx) (string, error) {
+		defer cancel()
+		return pay("k", nil)(ctx, x, tx)
+	})
+	if !errors.Is(err, semel.ErrCanceled) {
 		t.Errorf("got %v, want ErrCanceled", err)
 	}
 	p.want(t)
