@@ -47,11 +47,11 @@ var _ semel.Runner = (*Atomic)(nil)
 // used only its transaction can be repeated after a crash: OnDoubt, Reconcile, Lease, Reservation, Backoff, MaxWaiters,
 // SettleTimeout, Rerun and UnprotectedOnOutage. NewAtomic's error names those that are set.
 //
-// StoreTimeout limits each of these by itself: the round trip with BEGIN and the claim,
-// each statement of the store after that, COMMIT, and the work after a COMMIT that failed. It does not limit the statements of the
-// handler. In [Atomic.RunWhole] it does not limit BEGIN
-// and the lookup of the keys either, so pass a context with a deadline. In [Atomic.In] it
-// limits nothing.
+// StoreTimeout limits each of these by itself: the round trip with BEGIN and the claim, or
+// with the steps of a call; each statement of the store after that; COMMIT; and the work
+// after a COMMIT that failed. It does not limit the statements of the handler. In
+// [Atomic.RunWhole] it does not limit BEGIN and the lookup of the keys either, so pass a
+// context with a deadline. In [Atomic.In] it limits nothing.
 func NewAtomic(st *Store, o *semel.Options) (*Atomic, error) {
 	if st == nil {
 		return nil, errors.New("pgstore: NewAtomic: the store is nil; use the store that Open or New returned")

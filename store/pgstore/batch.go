@@ -272,6 +272,8 @@ func (c *batchCall) Swap(ctx context.Context, seen store.Seen, p store.Proposal)
 		return store.Found{}, err
 	}
 	c.hasSavepoint, c.keyResult().state = c.batch.useSavepoints, nil
+	ctx, cancel := context.WithTimeout(ctx, c.batch.tx.limit)
+	defer cancel()
 	f, err := c.batch.tx.Swap(ctx, seen, p)
 	if err == nil && f.Won {
 		c.claimed, c.replaced, c.swapped = &p, &seen, true
@@ -289,6 +291,8 @@ func (c *batchCall) Settle(ctx context.Context, l store.Lease, s store.Settlemen
 }
 
 func (c *batchCall) settleNow(ctx context.Context, l store.Lease, s store.Settlement) error {
+	ctx, cancel := context.WithTimeout(ctx, c.batch.tx.limit)
+	defer cancel()
 	return pgwire.Explain("settle in a transaction", c.batch.tx.settle(ctx, c.id, &l, &s))
 }
 

@@ -188,7 +188,7 @@ func (b *batchTry) setSavepoint(ctx context.Context, name string) error {
 	}
 	start := b.tx.pipeline.Length()
 	b.tx.pipeline.Push("SAVEPOINT "+name, nil, nil)
-	err := b.tx.pipeline.Flush(ctx)
+	err := b.tx.limited(ctx, b.tx.pipeline.Flush)
 	if err != nil {
 		b.tx.pipeline.Cut(start) // so that it is not sent after the statements that it is meant to undo
 	}
@@ -206,6 +206,8 @@ func (b *batchTry) endSavepoint(ctx context.Context, name string, failed error) 
 		b.tx.pipeline.Push("RELEASE "+name, nil, nil)
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, b.tx.limit)
+	defer cancel()
 	if err := b.tx.pipeline.Flush(ctx); err != nil {
 		return err
 	}
@@ -242,7 +244,7 @@ func (b *batchTry) commit(ctx context.Context, t *ownTx) error {
 			}
 		}
 		if b.tx.hasStandby {
-			return b.tx.store.confirm(ctx) // of the records that answer the calls
+			return t.limited(ctx, b.tx.store.confirm) // of the records that answer the calls
 		}
 		return nil // nothing to commit
 	}

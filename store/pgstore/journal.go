@@ -116,12 +116,13 @@ func readSteps(rows pgx.Rows) (steps []store.Step, err error) {
 // RecordStep implements store.Journal. Until the transaction ends, the record is
 // locked against every other change, and its lease is not renewed.
 func (t *storeTx) RecordStep(ctx context.Context, l store.Lease, step store.Step) error {
-	err := t.flushPending(ctx, table.ID(l.Key))
-	if err == nil {
+	return pgwire.Explain("record a step in a transaction", t.limited(ctx, func(ctx context.Context) error {
+		if err := t.flushPending(ctx, table.ID(l.Key)); err != nil {
+			return err
+		}
 		t.claimSavepoint = false // rolling back to it would undo the step too
-		err = t.session.recordStep(ctx, &l, &step)
-	}
-	return pgwire.Explain("record a step in a transaction", err)
+		return t.session.recordStep(ctx, &l, &step)
+	}))
 }
 
 // Steps implements store.Journal. It sends BEGIN, if that was not sent.
@@ -148,13 +149,17 @@ func (t *storeTx) Steps(ctx context.Context, l store.Lease) (steps []store.Step,
 }
 
 // Steps implements store.Journal.
-func (t *ownTx) Steps(ctx context.Context, l store.Lease) ([]store.Step, error) {
-	if t.pipeline.DB == nil {
-		if err := t.connect(ctx); err != nil {
-			return nil, pgwire.Explain("begin", err)
+func (t *ownTx) Steps(ctx context.Context, l store.Lease) (steps []store.Step, err error) {
+	err = t.limited(ctx, func(ctx context.Context) error {
+		if t.pipeline.DB == nil {
+			if err := t.connect(ctx); err != nil {
+				return pgwire.Explain("begin", err)
+			}
 		}
-	}
-	return t.storeTx.Steps(ctx, l)
+		steps, err = t.storeTx.Steps(ctx, l)
+		return err
+	})
+	return steps, err
 }
 
 // SetTimer makes the timer of a record, or changes it. A timer says when a worker of a
