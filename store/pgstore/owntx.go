@@ -217,9 +217,9 @@ func (t *ownTx) afterHandler(ctx context.Context, err error) error {
 		_, checkErr := conn.Exec(check, handlertx.CheckXID, t.finished.XID())
 		t.uncertain = checkErr != nil && (t.sqlTx == nil || !conn.IsClosed())
 	case err == nil && refused:
-		err = handlertx.ErrEnded
+		err, t.uncertain = handlertx.ErrEnded, t.finished.XID() != ""
 	case err == nil && conn.PgConn().TxStatus() == failedTx:
-		err = errHiddenFailure
+		err, t.uncertain = errHiddenFailure, t.finished.XID() != ""
 	}
 	if t.ended {
 		return fmt.Errorf("%w; it returned: %v", handlertx.ErrEnded, err) //nolint:errorlint // a Failure must not be kept
