@@ -111,7 +111,7 @@ func (f *finder) due(ctx context.Context, limit int) (due []store.Timer, more bo
 	})
 	errs := []error{cmp.Or(err, partErr)}
 	more = len(found) == asked
-	if errs[0] == nil {
+	if errs[0] == nil || errors.Is(errs[0], store.ErrCorrupt) { // each part has answered
 		f.forgetExcept(found)
 	}
 	slices.SortStableFunc(found, func(a, b store.Timer) int { return f.refused[a.Key].Compare(f.refused[b.Key]) })

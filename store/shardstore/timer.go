@@ -1,6 +1,7 @@
 package shardstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -59,7 +60,8 @@ type dueTimers struct {
 
 // DueTimers implements store.Timers. It asks all shards concurrently, for half of the time
 // that ctx has left. If some do not answer, it returns the timers of the others with the
-// error. The time is the one of the slowest clock.
+// error; only if all answer does the error say which timers cannot be read. The time is the
+// one of the slowest clock.
 func (t timers) DueTimers(ctx context.Context, operation string, within time.Duration, limit int) (due []store.Timer, now time.Time, err error) {
 	ctx, cancel := store.PartContext(ctx)
 	defer cancel()
@@ -67,15 +69,17 @@ func (t timers) DueTimers(ctx context.Context, operation string, within time.Dur
 		found.due, found.now, err = t.timers[i].DueTimers(ctx, operation, within, limit)
 		return found, err
 	})
-	var errs []error
+	var outages, unreadable []error
 	for i := range t.shards {
-		found := answers[i].value
-		errs = append(errs, answers[i].err)
-		due = append(due, found.due...)
-		if answers[i].err == nil && (now.IsZero() || found.now.Before(now)) {
+		found, err := answers[i].value, answers[i].err
+		if due = append(due, found.due...); err != nil && !errors.Is(err, store.ErrCorrupt) {
+			outages = append(outages, err)
+			continue
+		}
+		if unreadable = append(unreadable, err); now.IsZero() || found.now.Before(now) {
 			now = found.now
 		}
 	}
 	slices.SortStableFunc(due, func(a, b store.Timer) int { return a.Due.Compare(b.Due) })
-	return due[:min(len(due), max(limit, 0))], now, errors.Join(errs...)
+	return due[:min(len(due), max(limit, 0))], now, cmp.Or(errors.Join(outages...), errors.Join(unreadable...))
 }

@@ -183,7 +183,7 @@ var sagas = []Mutant{
 	{
 		Name: "shards: a shard that is down hides the timers of the others", Rule: "saga 6",
 		Dir: shards, Func: "timers.DueTimers", Package: shards, Run: "TestDueTimers_ShardDown_OthersAreFound",
-		Old: "errs = append(errs, answers[i].err)", New: "if answers[i].err != nil { return nil, now, answers[i].err }",
+		Old: "outages = append(outages, err)", New: "return nil, now, err",
 	},
 	{
 		Name: "shards: a shard that refuses changes holds up the sagas of the others", Rule: "saga 6",
