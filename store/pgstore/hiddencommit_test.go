@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -47,5 +48,22 @@ func TestAtomic_HandlerCommitsAndSwallowsFailure_Parked(t *testing.T) {
 				t.Errorf("the call: %v; the record is %v, %v; the effect is committed: %v", err, r.State, rerr, p.payments(t))
 			}
 		})
+	}
+}
+
+// A step has no key that could be parked, so that its error must not say so.
+func TestStep_HandlerCommits_ErrorSaysThatStepIsNotRecorded(t *testing.T) {
+	t.Parallel()
+	p := newShop(t, openNew(t, nil), nil)
+	db := stdlib.OpenDBFromPool(p.s.appPool)
+	_ = semel.Once(t.Context(), leased(t, p.s, nil), call("k"), func(ctx context.Context, x *semel.Execution) error {
+		_, err := DoSQL(ctx, p.a, db, x.Step("pay"), func(_ context.Context, _ *semel.Execution, tx *sql.Tx) (int, error) { return 1, tx.Commit() })
+		if !errors.Is(err, semel.ErrInDoubt) || strings.Contains(err.Error(), "parked") || !strings.Contains(err.Error(), "not recorded") {
+			t.Errorf("the step: %v", err)
+		}
+		return err
+	})
+	if r, err := p.record(t, "k"); r.State != store.Released {
+		t.Errorf("the record is %v, %v; want released, because the policy is Retry", r.State, err)
 	}
 }

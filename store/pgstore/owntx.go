@@ -275,8 +275,11 @@ func (a *Atomic) endedByHandler(ctx context.Context, t *ownTx, cause error, atte
 	if _, kept := errors.AsType[*semel.Failure](cause); kept && !committed {
 		return fmt.Errorf("%w: %v", errUndone, cause) //nolint:errorlint // as above
 	}
-	if !committed {
+	switch {
+	case !committed:
 		return cause
+	case len(attempts) == 1 && attempts[0].claimed == nil: // a step has no key
+		return fmt.Errorf("%w: %w; its writes may be committed, and the step is not recorded", semel.ErrInDoubt, handlertx.ErrEnded)
 	}
 	return fmt.Errorf("%w: %w; its writes may be committed, so the key is parked until it is resolved", semel.ErrInDoubt, handlertx.ErrEnded)
 }
