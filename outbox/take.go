@@ -37,9 +37,9 @@ func (s *session) take(ctx context.Context) {
 	slices.SortFunc(lanes, func(a, b Lane) int { return a.Number - b.Number })
 	limit := min(s.most, room)
 	began := time.Now()
-	paused, _ := s.outages.paused(began, began)
-	if wait := s.nextLook.Sub(began); len(paused) > 0 && wait > 0 {
-		s.poll.Reset(wait)
+	paused, next := s.outages.paused(began, s.nextLook)
+	if len(paused) > 0 && began.Before(s.nextLook) {
+		s.poll.Reset(next.Sub(began)) // after the last pause there is no reason to wait for nextLook
 		return
 	}
 	busy := slices.Collect(maps.Keys(s.busy))
