@@ -39,9 +39,10 @@ var _ outbox.Sink = (*Sink)(nil)
 // key in the header OrderKeyHeader. A message counts as sent when the broker has
 // confirmed it. Of one order key the sink sends the next message after the confirm of the
 // one before. A message that no queue takes is not sent, and is tried again. A message that
-// is not confirmed within 45 s counts as failed, and may arrive all the same. A message with
-// a header whose name is longer than 255 bytes is poison. Nil options mean the defaults.
-// NewSink does not connect.
+// is not confirmed within 45 s counts as failed, and may arrive all the same. A message is
+// poison if it is larger than the broker's max_message_size, if its headers do not fit into
+// a frame (128 KiB by default), or if a header's name is longer than 255 bytes. Nil options
+// mean the defaults. NewSink does not connect.
 //
 // The sink sends up to 16 messages of a topic at once, each in a channel of its own. If a
 // queue does not confirm, such as a quorum queue without a majority, its messages wait up to
@@ -98,6 +99,8 @@ func (s *Sink) send(ctx context.Context, m *outbox.Message) error {
 	defer cancel()
 	err := s.publisher.send(sinkContext{limited, ctx}, queue{name: m.Topic, exchange: s.exchange}, p).wait(limited)
 	switch {
+	case isTooLarge(err):
+		return outbox.Poison(fmt.Errorf("semelamqp: message of %d bytes, exchange %q, routing key %q: %w", len(m.Body), s.exchange, m.Topic, err))
 	case err != nil && ctx.Err() == nil && limited.Err() != nil:
 		return fmt.Errorf("semelamqp: exchange %q, routing key %q: not confirmed within %v; see whether the broker answers and the queue has a majority with: rabbitmq-queues quorum_status QUEUE: %w",
 			s.exchange, m.Topic, s.timeout, err)

@@ -1,7 +1,9 @@
 package semelamqp
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/semel-go/semel/consume/driver"
@@ -31,9 +33,19 @@ func fit(p *amqp.Publishing, frame int) error {
 	}
 	delete(p.Headers, driver.LetterError)
 	if n := size(p); n > limit {
-		return fmt.Errorf("semelamqp: a copy's headers have %d bytes, but a frame takes %d; raise frame_max, here and at the broker", n, limit)
+		return fmt.Errorf("semelamqp: a copy's headers have %d bytes, but a frame takes %d; raise frame_max, here and at the broker: %w", n, limit, errTooLarge)
 	}
 	return nil
+}
+
+var errTooLarge = errors.New("the message is too large")
+
+// isTooLarge reports whether a message is too large, here or for the broker, which has no
+// code for that, only a text: "PRECONDITION_FAILED - message size 134217729 is larger than
+// configured max size 134217728".
+func isTooLarge(err error) bool {
+	e, ok := errors.AsType[*amqp.Error](err)
+	return errors.Is(err, errTooLarge) || ok && e.Code == amqp.PreconditionFailed && strings.Contains(e.Reason, "message size")
 }
 
 // size is the size of the headers and properties, or a little more.
