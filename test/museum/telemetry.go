@@ -20,6 +20,36 @@ var telemetries = []Mutant{
 		Old: "case !e.EndsCall:", New: `case !e.EndsCall && e.Kind == "":`,
 	},
 	{
+		Name: "telemetry: a call whose commit was refused counts as executed", Rule: "telemetry",
+		Dir: core, Func: "Event.afterTx", Package: "store/sqlitestore", Run: "TestAtomic_Event_SaysWhatWasCommitted",
+		Old: "err != nil && !kept", New: "err == nil && !kept",
+	},
+	{
+		Name: "telemetry: an event comes before the commit", Rule: "telemetry",
+		Dir: "store/sqlitestore", Func: "(*Atomic).Run", Package: "store/sqlitestore", Run: "TestAtomic_Event_SaysWhatWasCommitted",
+		Old: "events.Context(life, a.g)", New: "life",
+	},
+	{
+		Name: "telemetry: a call that is refused after it has run counts twice", Rule: "telemetry",
+		Dir: "internal/held", Func: "(*Events).End", Package: "internal/held", Run: "TestEvents_End_ReportsTheLastThatEndsTheCall",
+		Old: "i == last", New: "i <= last",
+	},
+	{
+		Name: "telemetry: each look of a call that waits counts", Rule: "telemetry",
+		Dir: "store/pgstore", Func: "(*Atomic).try", Package: "store/pgstore", Run: "TestAtomic_Waits_HasOneEvent",
+		Old: "events.Context(ctx, a.guard)", New: "ctx",
+	},
+	{
+		Name: "telemetry: each try of a batch counts", Rule: "telemetry",
+		Dir: "store/pgstore", Func: "(*batchCall).settle", Package: "store/pgstore", Run: "TestRunWhole_Events_OneForEachCall",
+		Old: "c.events.Context(ctx, c.batch.atomic.guard)", New: "ctx",
+	},
+	{
+		Name: "telemetry: a call without an attempt left has no event", Rule: "telemetry",
+		Dir: core, Func: "(*txCall).claim", Package: "store/pgstore", Run: "TestAtomic_Events_SayWhatBecameOfEachCall",
+		Old: "t.pendingCall.end(ctx, EventFailed, r, t.kept)", New: "",
+	},
+	{
 		Name: "telemetry: a replay has no link to the first run", Rule: "telemetry",
 		Dir: otelDir, Func: "(*Store).Claim", Package: otelDir, Run: "TestDo_Replay_LinksToFirstRun",
 		Old: "p.Holder = withTrace(p.Holder, run)", New: "",

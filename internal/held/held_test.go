@@ -1,0 +1,39 @@
+package held
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+)
+
+func TestEvents_End_ReportsTheLastThatEndsTheCall(t *testing.T) {
+	ctx := With(t.Context(), &Events{})
+	e := From(ctx)
+	var got []string
+	add := func(name string, endsCall bool) {
+		e.Add(endsCall, func(err error) { got = append(got, fmt.Sprint(name, " ", err)) })
+	}
+	add("forgotten", true)
+	e.Forget()
+	add("taken over", false)
+	add("executed", true)
+	add("refused", true)
+	if got != nil {
+		t.Fatalf("reported %q before the end", got)
+	}
+	e.End(errors.New("down"))
+	e.End(nil) // reports nothing twice
+	if want := []string{"taken over down", "refused down"}; !slices.Equal(got, want) {
+		t.Errorf("reported %q, want %q", got, want)
+	}
+}
+
+func TestWithout_ContextOfHandler_KeepsNothing(t *testing.T) {
+	if ctx := Without(With(t.Context(), &Events{})); From(ctx) != nil {
+		t.Error("the events of a handler's calls are kept")
+	}
+	if ctx := t.Context(); Without(ctx) != ctx {
+		t.Error("a context that keeps nothing was wrapped")
+	}
+}
