@@ -246,16 +246,16 @@ func (t *storeTx) queueCheck() {
 	})
 }
 
-// errFateUnknown: the handler had the connection itself, so it could commit, and the server
-// does not say whether it has.
-var errFateUnknown = errors.New("the connection broke while the handler had it, and the server does not say whether the transaction was committed")
+// errFateUnknown: the handler may have committed, and the server does not say whether it
+// has, or the store did not park its key.
+var errFateUnknown = errors.New("the store did not record how the handler has ended the transaction")
 
 // errUndone: the handler's failure is not recorded.
 var errUndone = errors.New("the connection broke, and the transaction was rolled back")
 
 // endedByHandler is the error of a run whose handler may have ended the transaction
 // itself, and returned cause. If the handler has committed, the keys are parked, so that
-// its effect has a record and does not happen again.
+// its effect has a record and does not happen again. errFateUnknown: one may not be parked.
 func (a *Atomic) endedByHandler(ctx context.Context, t *ownTx, cause error, attempts ...*storeTx) error {
 	if cause == nil {
 		cause = handlertx.ErrEnded
@@ -263,11 +263,12 @@ func (a *Atomic) endedByHandler(ctx context.Context, t *ownTx, cause error, atte
 	t.end()
 	committed, known := t.fate(ctx)
 	if !known {
-		return fmt.Errorf("%w: %w: %v", semel.ErrInDoubt, errFateUnknown, cause) //nolint:errorlint // a Failure must not be kept
+		return fmt.Errorf("%w: %w: the connection broke while the handler had it, and the server does not say whether the transaction was committed: %v", semel.ErrInDoubt, errFateUnknown, cause) //nolint:errorlint // a Failure must not be kept
 	}
+	var parkErr error
 	for _, attempt := range attempts {
 		if committed {
-			_ = a.noteDoubt(ctx, attempt)
+			parkErr = errors.Join(parkErr, a.noteDoubt(ctx, attempt))
 		} else {
 			_ = a.noteAttempt(ctx, attempt, cause.Error())
 		}
@@ -278,6 +279,8 @@ func (a *Atomic) endedByHandler(ctx context.Context, t *ownTx, cause error, atte
 	switch {
 	case !committed:
 		return cause
+	case parkErr != nil:
+		return fmt.Errorf("%w: %w: %w; its writes may be committed, and its key may not be parked: %w", semel.ErrInDoubt, errFateUnknown, handlertx.ErrEnded, parkErr)
 	case len(attempts) == 1 && attempts[0].claimed == nil: // a step has no key
 		return fmt.Errorf("%w: %w; its writes may be committed, and the step is not recorded", semel.ErrInDoubt, handlertx.ErrEnded)
 	}

@@ -78,6 +78,11 @@ var postgresTxs = []Mutant{
 		Old: "committed, known := t.fate(ctx)", New: "committed, known := t.mayHaveCommitted(ctx), true",
 	},
 	{
+		Name: "PostgreSQL, Atomic: a key that could not be parked is said to be parked", Rule: "rule 9",
+		Dir: postgres, Func: "(*Atomic).endedByHandler", Package: postgres, Run: "TestAtomic_HandlerCommitsAndKeyCannotBeParked_Unavailable",
+		Old: "case parkErr != nil:", New: "case parkErr != nil && !known:",
+	},
+	{
 		Name: "PostgreSQL, Atomic: a commit of the handler is missed where the store's own got no answer", Rule: "atomic",
 		Dir: postgres, Func: "(*Atomic).afterCommit", Package: postgres, Run: "TestAtomic_HandlerCommitsAndCommitUnanswered_Parked",
 		Old: `if known && !committed && t.finished.XID() != ""`, New: `if known && committed && t.finished.XID() != ""`,
