@@ -19,6 +19,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
 )
 
@@ -278,7 +279,7 @@ func (e *eraser) hasSteps(ctx context.Context, r *store.Record) (bool, error) {
 		return false, nil
 	}
 	var steps []store.Step
-	err := e.ask(ctx, func(ctx context.Context) (err error) {
+	err := retry.Ask(ctx, e.options.StoreTimeout, func(ctx context.Context) (err error) {
 		steps, err = journal.Steps(ctx, r.Lease())
 		return err
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
 )
 
@@ -31,7 +32,7 @@ func (e *eraser) dropTimers(ctx context.Context, operation string) error {
 		return nil
 	}
 	var all []store.Timer
-	err := e.ask(ctx, func(ctx context.Context) (err error) {
+	err := retry.Ask(ctx, e.options.StoreTimeout, func(ctx context.Context) (err error) {
 		all, _, err = timers.DueTimers(ctx, operation, 2*lapsed.Forever, mostTimers)
 		return err
 	})

@@ -131,7 +131,7 @@ func (c *core) begun(ctx context.Context, k store.Key) (bool, error) {
 
 // get reads the record of a saga. An expired record counts as absent.
 func (c *core) get(ctx context.Context, k store.Key) (f store.Found, err error) {
-	err = c.ask(ctx, func(ctx context.Context) (err error) {
+	err = retry.Ask(ctx, storeTimeout, func(ctx context.Context) (err error) {
 		f, err = c.store.Get(ctx, k)
 		return err
 	})

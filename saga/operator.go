@@ -74,7 +74,11 @@ func Intervene(ctx context.Context, st store.Store, seen store.Record, i Interve
 	case strings.HasPrefix(seen.LastError, encryptedCodec+":"):
 		return refuse(semel.ErrInvalid, errEncrypted)
 	}
-	recorded, err := journal.Steps(ctx, seen.Lease())
+	var recorded []store.Step
+	err := retry.Ask(ctx, storeTimeout, func(ctx context.Context) (err error) {
+		recorded, err = journal.Steps(ctx, seen.Lease())
+		return err
+	})
 	switch {
 	case errors.Is(err, store.ErrLeaseLost):
 		return &semel.Error{Reason: store.ErrChanged, Operation: op}
@@ -89,16 +93,19 @@ func Intervene(ctx context.Context, st store.Store, seen store.Record, i Interve
 	}
 	p := proposalOf(&seen, i.Why)
 	setTimer := func(wait time.Duration) error { // for a worker's next look
-		_, err := retry.Do(ctx, func() (store.Found, error) {
+		return retry.Ask(ctx, storeTimeout, func(ctx context.Context) error {
 			_, err := timers.SetTimer(ctx, seen.Key, store.Owner{}, newVersion(), wait)
-			return store.Found{}, err
+			return err
 		})
-		return err
 	}
 	if err := setTimer(p.Lease); err != nil { // before the claim, which may lapse
 		return refuse(semel.ErrUnavailable, "nothing was changed: set the timer: %w", err)
 	}
-	f, err := retry.Do(ctx, func() (store.Found, error) { return st.Swap(ctx, seen.Seen(), p) })
+	var f store.Found
+	err = retry.Ask(ctx, storeTimeout, func(ctx context.Context) (err error) {
+		f, err = st.Swap(ctx, seen.Seen(), p)
+		return err
+	})
 	switch {
 	case errors.Is(err, store.ErrNotFound) || err == nil && !f.Won:
 		return &semel.Error{Reason: store.ErrChanged, Operation: op}
@@ -112,7 +119,8 @@ func Intervene(ctx context.Context, st store.Store, seen store.Record, i Interve
 		return st.Settle(ctx, lease, s)
 	}
 	for n := range steps {
-		if _, err := retry.Do(ctx, func() (store.Found, error) { return store.Found{}, journal.RecordStep(ctx, lease, steps[n]) }); err != nil {
+		err := retry.Ask(ctx, storeTimeout, func(ctx context.Context) error { return journal.RecordStep(ctx, lease, steps[n]) })
+		if err != nil {
 			// As it was. If that is not stored either, the next run finds the saga interrupted.
 			_ = settle(store.Settlement{State: store.Unknown, Attempt: seen.Attempt, Error: seen.LastError})
 			return refuse(semel.ErrUnavailable, "record %q: %w; the saga stays stuck, and a part of the decision may be recorded: look at its steps, and decide again", steps[n].Name, err)

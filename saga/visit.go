@@ -77,14 +77,14 @@ func (c *core) keepTimer(ctx context.Context, k store.Key, version store.Owner, 
 	}
 }
 
-// storeTimeout is how long a change of a timer may take, or the end of a decision.
+// storeTimeout is how long a request to the store may take, with its repetitions.
 const storeTimeout = 5 * time.Second
 
 // makeTimer makes the timer of a saga, whatever timer there is. Each request has a version
 // of its own: if one arrives late and takes the place of a later timer, it has a version
 // that no other request names, so that no late change of that version follows it.
 func (c *core) makeTimer(ctx context.Context, k store.Key) (version store.Owner, err error) {
-	err = c.ask(ctx, func(ctx context.Context) (err error) {
+	err = retry.Ask(ctx, storeTimeout, func(ctx context.Context) (err error) {
 		version = newVersion()
 		_, err = c.timers.SetTimer(ctx, k, store.Owner{}, version, c.lease)
 		return err
@@ -94,7 +94,7 @@ func (c *core) makeTimer(ctx context.Context, k store.Key) (version store.Owner,
 
 // setTimer sends the change until the store answers, or storeTimeout is over.
 func (c *core) setTimer(ctx context.Context, k store.Key, seen, next store.Owner, wait time.Duration) (set bool, err error) {
-	err = c.ask(ctx, func(ctx context.Context) (err error) {
+	err = retry.Ask(ctx, storeTimeout, func(ctx context.Context) (err error) {
 		set, err = c.timers.SetTimer(ctx, k, seen, next, wait)
 		return err
 	})
@@ -102,15 +102,7 @@ func (c *core) setTimer(ctx context.Context, k store.Key, seen, next store.Owner
 }
 
 func (c *core) dropTimer(ctx context.Context, k store.Key, seen store.Owner) error {
-	return c.ask(ctx, func(ctx context.Context) error { return c.timers.DropTimer(ctx, k, seen) })
-}
-
-// ask repeats a request that is harmless to repeat.
-func (c *core) ask(ctx context.Context, send func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	_, err := retry.Do(ctx, func() (store.Found, error) { return store.Found{}, send(ctx) })
-	return err
+	return retry.Ask(ctx, storeTimeout, func(ctx context.Context) error { return c.timers.DropTimer(ctx, k, seen) })
 }
 
 func newVersion() (o store.Owner) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
 )
 
@@ -102,7 +103,7 @@ func (f *finder) due(ctx context.Context, limit int) (due []store.Timer, more bo
 	known, asked := len(f.refused), limit+len(f.refused)
 	var found []store.Timer
 	var partErr error
-	err = f.ask(ctx, func(ctx context.Context) error {
+	err = retry.Ask(ctx, storeTimeout, func(ctx context.Context) error {
 		found, _, partErr = f.timers.DueTimers(ctx, f.key("", "").Operation, 0, asked)
 		if len(found) > 0 { // the sagas of a part that answers do not wait for the others
 			return nil

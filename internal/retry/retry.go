@@ -27,6 +27,15 @@ func Do(ctx context.Context, f func() (store.Found, error)) (store.Found, error)
 	}
 }
 
+// Ask sends a request as Do does, and ends when limit is over. The request must be harmless
+// to repeat.
+func Ask(ctx context.Context, limit time.Duration, send func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	_, err := Do(ctx, func() (store.Found, error) { return store.Found{}, send(ctx) })
+	return err
+}
+
 // Answered reports whether err is the store's answer. Every other error means
 // that the store did not answer.
 func Answered(err error) bool {

@@ -40,6 +40,20 @@ func TestDo_StoreFails_RepeatsUntilAnswered(t *testing.T) {
 	}
 }
 
+func TestAsk_StoreDoesNotAnswer_EndsWithLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start, calls := time.Now(), 0
+		err := retry.Ask(t.Context(), time.Second, func(ctx context.Context) error {
+			calls++
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if took := time.Since(start); took != time.Second || calls != 1 || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("after %v and %d requests: %v; want the end of the limit, 1 s", took, calls, err)
+		}
+	})
+}
+
 func TestPause_AnyDuration_IsRandomAroundIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 100 {
