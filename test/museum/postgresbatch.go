@@ -216,6 +216,11 @@ var postgresBatches = []Mutant{
 		Old: `code == "53100" ||`, New: "",
 	},
 	{
+		Name: "PostgreSQL, batches: a savepoint on a frozen server has no limit", Rule: "rule 14",
+		Dir: postgres, Func: "(*batchTry).setSavepoint", Package: postgres, Run: "TestRunWhole_ServerFreezes_CallEnds/at_the_savepoint",
+		Old: "b.tx.limited(ctx, b.tx.pipeline.Flush)", New: "b.tx.pipeline.Flush(ctx)",
+	},
+	{
 		Name: "PostgreSQL, batches: a message gets the result of another one", Rule: "ack", Parent: "M21: ack before complete",
 		Dir: kafkapg, Func: "(*keyedBatch).setResults", Package: kafkapg, Run: "TestKeyed_MixedBatch",
 		Old: "b.results[b.indexes[n]] = r", New: "b.results[n] = r",

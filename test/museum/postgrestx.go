@@ -225,6 +225,21 @@ var postgresTxs = []Mutant{
 		Old: "case err == nil && conn.PgConn().TxStatus() == failedTx:", New: "case err == nil && conn.PgConn().TxStatus() == 0:",
 	},
 	{
+		Name: "PostgreSQL, Atomic: a handler that commits and hides a failure has had no effect", Rule: "atomic",
+		Dir: postgres, Func: "(*ownTx).afterHandler", Package: postgres, Run: "TestAtomic_HandlerCommitsAndSwallowsFailure_Parked",
+		Old: `errHiddenFailure, t.finished.XID() != ""`, New: "errHiddenFailure, false",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a step that its handler has committed is said to be parked", Rule: "steps",
+		Dir: postgres, Func: "(*Atomic).endedByHandler", Package: postgres, Run: "TestStep_HandlerCommits_ErrorSaysThatStepIsNotRecorded",
+		Old: "len(attempts) == 1 && attempts[0].claimed == nil", New: "len(attempts) == 0",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a step waits for a frozen server as long as its caller", Rule: "rule 14",
+		Dir: postgres, Func: "(*storeTx).RecordStep", Package: postgres, Run: "TestAtomic_ServerFreezesInStep_CallEnds/when_the_step_is_recorded",
+		Old: "t.limited(ctx, func", New: "(&storeTx{}).limited(ctx, func",
+	},
+	{
 		Name: "PostgreSQL, standby: a COMMIT whose wait was cancelled counts as answered", Rule: "durable",
 		Dir: "store/pgstore/internal/pgwire", Func: "isReplicationWarning", Package: postgres, Run: "TestStandbyAway_WaitCancelled_NothingAcknowledged",
 		Old: `return n.Routine == "SyncRepWaitForLSN" ||`, New: `return n.Routine == "SyncRepWaitForLSN" && n == nil &&`,

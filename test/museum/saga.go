@@ -58,6 +58,11 @@ var sagas = []Mutant{
 		Old: "context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)", New: "context.WithTimeout(context.WithoutCancel(ctx), 1000*storeTimeout)",
 	},
 	{
+		Name: "an operator's decision waits for ever for a store that does not answer", Rule: "saga 6",
+		Dir: "internal/retry", Func: "Ask", Package: flow, Run: "TestIntervene_StoreDoesNotAnswer_Ends",
+		Old: "context.WithTimeout(ctx, limit)", New: "context.WithCancel(ctx)",
+	},
+	{
 		Name: "a plain error turns a saga back", Rule: "saga 3",
 		Dir: flow, Func: "(*Run).decide", Package: flow, Run: "TestRule3_PlainErrorOrDeadProcess_GoesOnForward",
 		Old: "default: return false, r.again(err)", New: "default: r.back = &semel.Failure{Message: err.Error()}",
@@ -184,6 +189,21 @@ var sagas = []Mutant{
 		Name: "shards: a shard that is down hides the timers of the others", Rule: "saga 6",
 		Dir: shards, Func: "timers.DueTimers", Package: shards, Run: "TestDueTimers_ShardDown_OthersAreFound",
 		Old: "outages = append(outages, err)", New: "return nil, now, err",
+	},
+	{
+		Name: "shards: a shard that is down beside an unreadable timer is no outage", Rule: "rule 11",
+		Dir: shards, Func: "timers.DueTimers", Package: shards, Run: "TestDueTimers_ShardDownBesideUnreadable_IsOutage",
+		Old: "cmp.Or(errors.Join(outages...), errors.Join(unreadable...))", New: "cmp.Or(errors.Join(append(outages, unreadable...)...), nil)",
+	},
+	{
+		Name: "shards: an unreadable timer hides the clock of its shard", Rule: "saga 7",
+		Dir: shards, Func: "timers.DueTimers", Package: shards, Run: "TestDueTimers_EachShardHasUnreadable_TimeIsKnown",
+		Old: "now.IsZero() || found.now.Before(now)", New: "err == nil && (now.IsZero() || found.now.Before(now))",
+	},
+	{
+		Name: "a worker beside an unreadable timer never forgets refused sagas", Rule: "saga 6",
+		Dir: flow, Func: "(*finder).due", Package: flow, Run: "TestWork_TimerUnreadable_RefusedSagasAreForgotten",
+		Old: "errs[0] == nil || errors.Is(errs[0], store.ErrCorrupt)", New: "errs[0] == nil",
 	},
 	{
 		Name: "shards: a shard that refuses changes holds up the sagas of the others", Rule: "saga 6",
