@@ -48,12 +48,13 @@ type runningStep struct {
 // stepUse is what a run has done with a step's name. The zero stepUse: nothing.
 type stepUse struct {
 	state stepState
-	// Of stepUncommitted: the run of the step, and the step that it has recorded. Both are
-	// nil if the transaction was rolled back, or nobody knows. step may be of stepUsed, too.
-	x    *Execution
+	// x is the run of a step that is stepUncommitted; nil: the transaction was rolled back, or
+	// nobody knows.
+	x *Execution
+	// step is what a step that is stepUncommitted or stepUsed has recorded; nil: not known.
 	step *store.Step
-	// Of stepUsed: the run of the step around it; nil: none. If that step runs again, it uses
-	// the same name, and gets what is recorded.
+	// outer is the run of the step around one that is stepUsed; nil: none. If that step runs
+	// again, it uses the same name, and gets what is recorded.
 	outer *Execution
 }
 

@@ -94,7 +94,7 @@ func Intervene(ctx context.Context, st store.Store, seen store.Record, i Interve
 	p := proposalOf(&seen, i.Why)
 	setTimer := func(wait time.Duration) error { // for a worker's next look
 		return retry.Ask(ctx, storeTimeout, func(ctx context.Context) error {
-			_, err := timers.SetTimer(ctx, seen.Key, store.Owner{}, newVersion(), wait)
+			_, err := timers.SetTimer(ctx, seen.Key, store.Owner{}, lapsed.NewOwner(), wait)
 			return err
 		})
 	}

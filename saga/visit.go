@@ -2,14 +2,13 @@ package saga
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
-	"math/rand/v2"
 	"strings"
 	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/internal/effect"
+	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
 )
@@ -71,7 +70,7 @@ func (c *core) keepTimer(ctx context.Context, k store.Key, version store.Owner, 
 	switch {
 	case errors.Is(err, semel.ErrOutcomeNotStored) || errors.Is(err, semel.ErrLeaseLost):
 	case paused && !pause.Unbegun:
-		_, _ = c.setTimer(ctx, k, version, newVersion(), pause.Wait)
+		_, _ = c.setTimer(ctx, k, version, lapsed.NewOwner(), pause.Wait)
 	case err == nil || failed || paused:
 		_ = c.dropTimer(ctx, k, version)
 	}
@@ -85,7 +84,7 @@ const storeTimeout = 5 * time.Second
 // that no other request names, so that no late change of that version follows it.
 func (c *core) makeTimer(ctx context.Context, k store.Key) (version store.Owner, err error) {
 	err = retry.Ask(ctx, storeTimeout, func(ctx context.Context) (err error) {
-		version = newVersion()
+		version = lapsed.NewOwner()
 		_, err = c.timers.SetTimer(ctx, k, store.Owner{}, version, c.lease)
 		return err
 	})
@@ -103,12 +102,6 @@ func (c *core) setTimer(ctx context.Context, k store.Key, seen, next store.Owner
 
 func (c *core) dropTimer(ctx context.Context, k store.Key, seen store.Owner) error {
 	return retry.Ask(ctx, storeTimeout, func(ctx context.Context) error { return c.timers.DropTimer(ctx, k, seen) })
-}
-
-func newVersion() (o store.Owner) {
-	binary.LittleEndian.PutUint64(o[:8], rand.Uint64())
-	binary.LittleEndian.PutUint64(o[8:], rand.Uint64()|1) // never the zero Owner
-	return o
 }
 
 func (c *core) nudgeWorker() {

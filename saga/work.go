@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
 )
@@ -158,7 +159,7 @@ func (f *finder) postpone(ctx context.Context, due []store.Timer) []changed {
 	var all sync.WaitGroup
 	for i, t := range due {
 		all.Go(func() {
-			c := changed{version: newVersion()}
+			c := changed{version: lapsed.NewOwner()}
 			c.set, c.err = f.setTimer(ctx, t.Key, t.Version, c.version, f.lease)
 			answers[i] = c
 		})
@@ -182,11 +183,11 @@ func (s *Saga[In, Out]) work(ctx context.Context, t store.Timer) error {
 	case store.Replay, store.ReplayFailure, store.Expired:
 		return s.dropTimer(ctx, t.Key, t.Version)
 	case store.InProgress:
-		_, err := s.setTimer(ctx, t.Key, t.Version, newVersion(), d.Until.Sub(f.Now))
+		_, err := s.setTimer(ctx, t.Key, t.Version, lapsed.NewOwner(), d.Until.Sub(f.Now))
 		return err
 	case store.Execute, store.TakeOver:
 	default:
-		_, err := s.setTimer(ctx, t.Key, t.Version, newVersion(), stuckLook)
+		_, err := s.setTimer(ctx, t.Key, t.Version, lapsed.NewOwner(), stuckLook)
 		return err
 	}
 	call := semel.Call{Operation: s.name, Tenant: t.Key.Tenant, Key: t.Key.Value, Payload: semel.NoPayload()}

@@ -32,38 +32,18 @@ func NewAtomic(st *Store, o *semel.Options) (*Atomic, error) {
 	if st == nil {
 		return nil, errors.New("dynamostore: NewAtomic: the store is nil; pass one that New returned")
 	}
-	if err := checkAtomic(o); err != nil {
-		return nil, err
+	wrong := driver.LeaseOptions(o)
+	if o != nil && o.MaxAttempts != 0 {
+		wrong = append(wrong, "MaxAttempts")
+	}
+	if len(wrong) > 0 {
+		return nil, fmt.Errorf("dynamostore: NewAtomic: semel.Options.%s must be zero: a transaction has no lease and no doubt", strings.Join(wrong, ", "))
 	}
 	g, err := semel.New(st, o)
 	if err != nil {
 		return nil, err
 	}
 	return &Atomic{st, g}, nil
-}
-
-func checkAtomic(o *semel.Options) error {
-	if o == nil {
-		return nil
-	}
-	var set []string
-	for _, f := range []struct {
-		name string
-		set  bool
-	}{
-		{"OnDoubt", o.OnDoubt != semel.Retry}, {"Reconcile", o.Reconcile != nil}, {"Lease", o.Lease != 0},
-		{"Reservation", o.Reservation != 0}, {"MaxAttempts", o.MaxAttempts != 0}, {"Backoff", o.Backoff != nil},
-		{"MaxWaiters", o.MaxWaiters != 0}, {"SettleTimeout", o.SettleTimeout != 0}, {"Rerun", o.Rerun},
-		{"UnprotectedOnOutage", o.UnprotectedOnOutage},
-	} {
-		if f.set {
-			set = append(set, f.name)
-		}
-	}
-	if len(set) > 0 {
-		return fmt.Errorf("dynamostore: NewAtomic: semel.Options.%s must be zero: a transaction has no lease and no doubt", strings.Join(set, ", "))
-	}
-	return nil
 }
 
 // Retention is how long outcomes are kept.

@@ -118,18 +118,18 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 	t.sqlDB = db
 	defer t.end()
 	var handlerErr error
-	var running *semel.Execution
-	ran, returned := false, false
+	var running *semel.Execution // nil: the handler has not begun
+	returned := false
 	var cause error // what the handler itself returned
 	defer func() {
-		if ran && !returned {
+		if running != nil && !returned {
 			if t.end(); t.ended || t.uncertain {
 				_ = a.endedByHandler(ctx, t, errPanicked, &t.storeTx)
 			} else {
 				_ = a.noteAttempt(ctx, &t.storeTx, errPanicked.Error())
 			}
 		}
-		if w.id = t.lastID; ran {
+		if w.id = t.lastID; running != nil {
 			t.end()
 			a.store.notifyEnd(t.lastID) // after a commit, and after a rollback
 		}
@@ -138,7 +138,7 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 		if err := w.admit(call, x); err != nil {
 			return store.Outcome{}, err
 		}
-		ran, running = true, x
+		running = x
 		defer func() {
 			if !returned { // before the transaction is rolled back
 				_ = t.afterHandler(ctx, errPanicked)
@@ -157,12 +157,12 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 		if t.ended || t.uncertain && t.mayHaveCommitted(ctx) {
 			return semel.Result{}, a.endedCall(ctx, t, call, cause)
 		}
-		if ran && handlerErr != nil && !pgwire.Again(handlerErr) && !table.LostRace(handlerErr) && !errors.Is(handlerErr, semel.ErrInProgress) && !driver.IsNoEffect(handlerErr) {
+		if countsAsAttempt(handlerErr) {
 			_ = a.noteAttempt(ctx, &t.storeTx, handlerErr.Error())
 		}
 		return res, err // with ErrNotKept the result is not empty
 	}
-	if !ran { // there is nothing to commit
+	if running == nil { // there is nothing to commit
 		if !t.hasStandby {
 			return res, err
 		}

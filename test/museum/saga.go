@@ -148,7 +148,7 @@ var sagas = []Mutant{
 	{
 		Name: "requests to make a timer have one version", Rule: "saga 7",
 		Dir: flow, Func: "(*core).makeTimer", Package: flow, Run: "TestTimer_RequestsArriveLate_SagaGoesOnSoon",
-		Old: "version = newVersion()", New: "if version == (store.Owner{}) { version = newVersion() }",
+		Old: "version = lapsed.NewOwner()", New: "if version == (store.Owner{}) { version = newVersion() }",
 	},
 	{
 		Name: "a timer whose version has changed is changed", Rule: "saga 7",
