@@ -137,7 +137,7 @@ var sagas = []Mutant{
 		Dir: flow, Func: "(*core).keepTimer", Package: flow, Run: "TestTimer_SettlementOfStuckRunLost",
 		Old: "case err == nil || failed || paused:",
 		New: `case errors.Is(err, semel.ErrParked):
-			_, _ = c.setTimer(ctx, k, version, newVersion(), stuckLook)
+			_, _ = c.setTimer(ctx, k, version, lapsed.NewOwner(), stuckLook)
 		case err == nil || failed || paused:`,
 	},
 	{
@@ -148,7 +148,7 @@ var sagas = []Mutant{
 	{
 		Name: "requests to make a timer have one version", Rule: "saga 7",
 		Dir: flow, Func: "(*core).makeTimer", Package: flow, Run: "TestTimer_RequestsArriveLate_SagaGoesOnSoon",
-		Old: "version = lapsed.NewOwner()", New: "if version == (store.Owner{}) { version = newVersion() }",
+		Old: "version = lapsed.NewOwner()", New: "if version == (store.Owner{}) { version = lapsed.NewOwner() }",
 	},
 	{
 		Name: "a timer whose version has changed is changed", Rule: "saga 7",
