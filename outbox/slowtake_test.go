@@ -3,6 +3,7 @@ package outbox_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,9 +24,12 @@ func (s slow) Take(ctx context.Context, lanes []outbox.Lane, busy []int64, pause
 func TestPublisher_TakeIsSlowDuringOutage_TopicIsTriedAfterItsPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := outboxtest.NewMemory()
+		var mu sync.Mutex
 		var last time.Time
 		var longest time.Duration
 		sink := &outboxtest.Sink{Fail: func(context.Context, *outbox.Message) error {
+			mu.Lock()
+			defer mu.Unlock()
 			if now := time.Now(); !last.IsZero() {
 				longest = max(longest, now.Sub(last))
 			}
@@ -39,6 +43,8 @@ func TestPublisher_TakeIsSlowDuringOutage_TopicIsTriedAfterItsPause(t *testing.T
 		}
 		start(t, slow{m}, sink, &outbox.Options{Lease: 10 * time.Minute, Backoff: func(int) time.Duration { return time.Second }})
 		time.Sleep(3 * time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
 		if longest > 10*time.Second {
 			t.Errorf("the topic was not tried for %v; its longest pause is 5 s, and a Take lasts 2 s", longest)
 		}
