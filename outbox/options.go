@@ -25,7 +25,8 @@ type Options struct {
 	// reading so many from the store takes longer than 30 s, the publisher reads fewer.
 	Batch int
 	// InFlight is the most messages that are being sent, or sent and not yet recorded:
-	// 1024 by default. At that number the publisher takes no more.
+	// 1024 by default. At that number the publisher takes no more. A topic gets at most
+	// half of the room that the other topics leave, so that one that hangs delays no other.
 	InFlight int
 	// Poll is how often an idle publisher looks for messages: 1 s by default, 20 ms if
 	// the store has no notifications.

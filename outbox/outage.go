@@ -8,7 +8,7 @@ import "time"
 type outage struct {
 	failures int
 	until    time.Time // end of the pause
-	probing  bool      // some messages of the topic are being sent
+	probing  *sending  // the call that sends some messages of the topic; nil: none
 }
 
 const (
@@ -24,7 +24,7 @@ type outages map[string]*outage
 // isPaused reports whether messages of a topic are left out.
 func (o outages) isPaused(topic string, now time.Time) bool {
 	out := o[topic]
-	return out != nil && (out.probing || now.Before(out.until))
+	return out != nil && (out.probing != nil || now.Before(out.until))
 }
 
 // paused returns the topics that are left out, and when the first pause ends, unless that
@@ -33,7 +33,7 @@ func (o outages) paused(now, latest time.Time) (topics []string, next time.Time)
 	next = latest
 	for topic, out := range o {
 		switch {
-		case out.probing:
+		case out.probing != nil:
 		case now.Sub(out.until) > forgetPause:
 			delete(o, topic)
 			continue
@@ -50,22 +50,21 @@ func (o outages) paused(now, latest time.Time) (topics []string, next time.Time)
 // tally counts the messages of a topic in one call of Publish.
 type tally struct{ taken, answered, sent, failed int }
 
-// observe notes that all messages of a topic in one call of Publish have their answers.
-func (o outages) observe(topic string, n *tally, now time.Time) {
-	out := o[topic]
+// observe notes that all messages of a topic in a call of Publish have their answers. A
+// message that was sent has ended the outage before. During an outage only the call that
+// probes the topic counts, because an older one says nothing about the time after its start.
+func (o outages) observe(topic string, b *sending, now time.Time) {
+	out, n := o[topic], b.topics[topic]
 	switch {
-	case n.sent > 0:
-		delete(o, topic)
+	case out == nil && n.sent == 0 && n.failed > 0:
+		out = &outage{}
+		o[topic] = out
+	case out == nil || out.probing != b:
 		return
-	case n.failed > 0:
-		if out == nil {
-			out = &outage{}
-			o[topic] = out
-		}
+	}
+	out.probing = nil
+	if n.failed > 0 {
 		out.until = now.Add(min(firstPause<<min(out.failures, 10), longestPause))
 		out.failures++
-	}
-	if out != nil {
-		out.probing = false
 	}
 }

@@ -248,15 +248,16 @@ func TestPublisher_ManyMessagesOfFailingTopic_OtherTopicGoesOn(t *testing.T) {
 	})
 }
 
-// The destination is away for 10 s. When it is back, it does not answer for one of two topics.
+// The destination is away for 10 s. Then it does not answer for one of two topics, and fails
+// for the other one for 10 s more.
 func TestPublisher_TopicHangsAfterOutage_OtherTopicGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := outboxtest.NewMemory()
-		var up atomic.Bool
+		var phase atomic.Int64
 		var sent atomic.Int64
 		sink := &outboxtest.Sink{Fail: func(ctx context.Context, m *outbox.Message) error {
 			switch {
-			case !up.Load():
+			case phase.Load() == 0 || phase.Load() == 1 && m.Topic == "healthy":
 				return errDown
 			case m.Topic == "silent":
 				<-ctx.Done()
@@ -276,7 +277,9 @@ func TestPublisher_TopicHangsAfterOutage_OtherTopicGoesOn(t *testing.T) {
 		tx.Commit()
 		start(t, m, sink, nil)
 		time.Sleep(10 * time.Second)
-		up.Store(true)
+		phase.Store(1)
+		time.Sleep(10 * time.Second)
+		phase.Store(2)
 		time.Sleep(time.Minute)
 		if n := sent.Load(); n != 100 {
 			t.Errorf("a minute after the outage %d of 100 messages of the topic that works are sent", n)

@@ -36,7 +36,7 @@ type session struct {
 	taken   chan takeReply
 	settled chan settleReply
 	leased  chan leaseReply
-	sending int // calls of Publish
+	calls   map[*sending]struct{} // calls of Publish that have not ended
 }
 
 // heldLane is a lane that the session has leased.
@@ -68,13 +68,14 @@ type sending struct {
 	cancel   context.CancelFunc
 	began    time.Time
 	answered []bool
+	open     int // messages without an answer
 	topics   map[string]*tally
 }
 
 func newSession(p *Publisher) *session {
 	n := p.opt.InFlight
 	return &session{
-		p: p, name: p.uniqueName(), lanes: map[int]*heldLane{}, busy: map[int64]*chain{}, outages: outages{}, most: p.opt.Batch, wanted: true, lastWork: time.Now(),
+		p: p, name: p.uniqueName(), lanes: map[int]*heldLane{}, busy: map[int64]*chain{}, calls: map[*sending]struct{}{}, outages: outages{}, most: p.opt.Batch, wanted: true, lastWork: time.Now(),
 		answers: make(chan answer, 2*n), taken: make(chan takeReply), settled: make(chan settleReply), leased: make(chan leaseReply),
 	}
 }
@@ -99,7 +100,7 @@ func (s *session) run(ctx context.Context) {
 		s.take(lasting)
 		s.settle(lasting)
 		s.leave(lasting)
-		if s.draining && s.sending == 0 && len(s.results) == 0 && !s.taking && !s.settling && !s.leasing {
+		if s.draining && len(s.calls) == 0 && len(s.results) == 0 && !s.taking && !s.settling && !s.leasing {
 			s.releaseAll(lasting)
 			return
 		}

@@ -61,7 +61,7 @@ func (s *session) onSettle(ctx context.Context, r settleReply) {
 // abandon ends the session's wait for a sink that ignores its context. The messages
 // without an answer are sent again by another publisher.
 func (s *session) abandon() {
-	s.sending = 0
+	clear(s.calls)
 	s.answers = make(chan answer)
 }
 

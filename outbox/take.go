@@ -18,12 +18,14 @@ type takeReply struct {
 
 // take asks the store for messages, if there may be some and there is room.
 func (s *session) take(ctx context.Context) {
-	room := s.p.opt.InFlight - s.flying
-	if s.draining || s.taking || !s.wanted || room <= 0 || !s.lease.holds() {
+	if s.draining || s.taking || !s.wanted || !s.lease.holds() {
 		return
 	}
-	if s.flying > 0 && room < s.p.opt.Batch/2 {
-		return // wait for more room, so that a request is worth it
+	began := time.Now()
+	limit, stuck := s.room(began)
+	if limit == 0 {
+		s.poll.Reset(hangsAfter) // messages that hang by then are no reason to wait
+		return
 	}
 	var lanes []Lane
 	for _, l := range s.lanes {
@@ -35,9 +37,8 @@ func (s *session) take(ctx context.Context) {
 		return
 	}
 	slices.SortFunc(lanes, func(a, b Lane) int { return a.Number - b.Number })
-	limit := min(s.most, room)
-	began := time.Now()
 	paused, next := s.outages.paused(began, s.nextLook)
+	paused = append(paused, stuck...)
 	if len(paused) > 0 && began.Before(s.nextLook) {
 		s.poll.Reset(next.Sub(began)) // after the last pause there is no reason to wait for nextLook
 		return
@@ -106,6 +107,7 @@ func (s *session) onTake(ctx context.Context, r takeReply) {
 			s.busy[t.Order] = c
 		}
 		c.open++
+		b.open++
 		s.flying++
 		b.taken = append(b.taken, t)
 	}
@@ -114,12 +116,12 @@ func (s *session) onTake(ctx context.Context, r takeReply) {
 	}
 	for topic := range b.topics {
 		if out := s.outages[topic]; out != nil {
-			out.probing = true
+			out.probing = b
 		}
 	}
 	b.ctx, b.cancel = s.lease.context()
 	b.answered = make([]bool, len(b.taken))
-	s.sending++
+	s.calls[b] = struct{}{}
 	go s.publish(b, s.answers)
 }
 
@@ -143,7 +145,7 @@ func (s *session) onAnswer(ctx context.Context, a answer) {
 			}
 		}
 		b.cancel()
-		s.sending--
+		delete(s.calls, b)
 		return
 	}
 	if a.index >= len(b.taken) || b.answered[a.index] {
@@ -153,9 +155,11 @@ func (s *session) onAnswer(ctx context.Context, a answer) {
 	t := &b.taken[a.index]
 	c, n := s.busy[t.Order], b.topics[t.Topic]
 	c.open--
+	b.open--
 	switch skipped := a.err != nil && (c.failed || b.ctx.Err() != nil); {
 	case a.err == nil:
 		n.sent++
+		delete(s.outages, t.Topic)
 		s.lastSent = time.Now()
 		s.p.observe(ctx, Event{Kind: EventSent, Entry: &t.Entry, Lane: t.Lane.Number, Took: max(0, time.Since(t.Written))})
 		s.end(c, Result{Taken: t, Kind: Delivered, Keep: s.p.opt.Retention > 0})
@@ -170,7 +174,7 @@ func (s *session) onAnswer(ctx context.Context, a answer) {
 		s.end(c, s.failure(ctx, b, t, a.err))
 	}
 	if n.answered++; n.answered == n.taken { // the call itself may wait for other topics
-		s.outages.observe(t.Topic, n, time.Now())
+		s.outages.observe(t.Topic, b, time.Now())
 	}
 }
 

@@ -58,7 +58,32 @@ var outboxes = []Mutant{
 		Name: "outbox: a topic waits for another one that hangs", Rule: "outbox",
 		Dir: outboxDir, Func: "(*session).onAnswer", Package: outboxDir, Run: "TestPublisher_TopicHangsAfterOutage",
 		Old: "n.answered == n.taken {",
-		New: "!slices.Contains(b.answered, false) {\nfor topic, n := range b.topics {\nif topic != t.Topic {\ns.outages.observe(topic, n, time.Now())\n}\n}",
+		New: "!slices.Contains(b.answered, false) {\nfor topic := range b.topics {\nif topic != t.Topic {\ns.outages.observe(topic, b, time.Now())\n}\n}",
+	},
+	{
+		Name: "outbox: a partition waits after an outage for another one that hangs", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).onAnswer", Package: outboxDir, Run: "TestPublisher_HalfOfTopicHangsAfterOutage",
+		Old: "delete(s.outages, t.Topic)", New: "if n.answered+1 == n.taken {\ndelete(s.outages, t.Topic)\n}",
+	},
+	{
+		Name: "outbox: topics that hang take all room", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).room", Package: outboxDir, Run: "TestPublisher_ManyMessagesOfHangingTopics",
+		Old: "limit = min(limit, (left-n+1)/2)", New: "_ = n",
+	},
+	{
+		Name: "outbox: a topic that is only busy is left out, and its messages are read past", Rule: "outbox",
+		Dir: outboxDir, Func: "(*sending).hangs", Package: outboxDir, Run: "TestPublisher_TopicIsBusy",
+		Old: ">= hangsAfter", New: ">= 0",
+	},
+	{
+		Name: "outbox: messages of a topic that hangs are read before those of other topics", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).room", Package: outboxDir, Run: "TestPublisher_ManyMessagesOfHangingTopics",
+		Old: "stuck = append(stuck, topic)", New: "_ = topic",
+	},
+	{
+		Name: "outbox: a topic is tried again while an older try still runs", Rule: "outbox",
+		Dir: outboxDir, Func: "outages.observe", Package: outboxDir, Run: "TestPublisher_OlderCallFailsDuringOutage",
+		Old: "case out == nil || out.probing != b:", New: "case out == nil:",
 	},
 	{
 		Name: "outbox: later messages of a key are sent after one that failed", Rule: "outbox",
