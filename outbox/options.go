@@ -35,9 +35,9 @@ type Options struct {
 	// (n ≥ 1): by default 1 s, twice as long after each further one, at most 1 min, minus
 	// a random part. It is at most LongestDelay.
 	Backoff func(n int) time.Duration
-	// MaxAttempts quarantines a message that has failed so often. Attempts count, but
-	// quarantine nothing, while no other message is sent, because then the destination is
-	// the cause. 0, the default: only a poison message goes to the quarantine.
+	// MaxAttempts quarantines a message that has failed so often, if this publisher has
+	// sent another one of its topic since the attempt before: only then the message is the
+	// cause, and not the topic. 0, the default: only a poison message goes to the quarantine.
 	MaxAttempts int
 	// Retention is how long messages are kept after they were sent. 0, the default: they
 	// are deleted.

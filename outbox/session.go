@@ -22,14 +22,14 @@ type session struct {
 	taking   bool
 	most     int // messages of one Take; fewer than Batch after one that took too long
 	leasing  bool
-	stays    bool      // the last request about leases has failed: no lane is given back before a renewal
-	wanted   bool      // there may be messages to take
-	lastWork time.Time // when there were messages last
-	lastSent time.Time
-	outages  outages   // by topic
-	nextLook time.Time // while topics are paused and no other has messages: when to look again
-	draining bool      // Run's context has ended
-	stopped  bool      // Options.Drain is over
+	stays    bool                 // the last request about leases has failed: no lane is given back before a renewal
+	wanted   bool                 // there may be messages to take
+	lastWork time.Time            // when there were messages last
+	lastSent map[string]time.Time // by topic, for MaxAttempts
+	outages  outages              // by topic
+	nextLook time.Time            // while topics are paused and no other has messages: when to look again
+	draining bool                 // Run's context has ended
+	stopped  bool                 // Options.Drain is over
 
 	poll    *time.Timer
 	answers chan answer
@@ -75,7 +75,7 @@ type sending struct {
 func newSession(p *Publisher) *session {
 	n := p.opt.InFlight
 	return &session{
-		p: p, name: p.uniqueName(), lanes: map[int]*heldLane{}, busy: map[int64]*chain{}, calls: map[*sending]struct{}{}, outages: outages{}, most: p.opt.Batch, wanted: true, lastWork: time.Now(),
+		p: p, name: p.uniqueName(), lanes: map[int]*heldLane{}, busy: map[int64]*chain{}, calls: map[*sending]struct{}{}, lastSent: map[string]time.Time{}, outages: outages{}, most: p.opt.Batch, wanted: true, lastWork: time.Now(),
 		answers: make(chan answer, 2*n), taken: make(chan takeReply), settled: make(chan settleReply), leased: make(chan leaseReply),
 	}
 }

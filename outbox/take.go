@@ -160,7 +160,7 @@ func (s *session) onAnswer(ctx context.Context, a answer) {
 	case a.err == nil:
 		n.sent++
 		delete(s.outages, t.Topic)
-		s.lastSent = time.Now()
+		s.noteSent(t.Topic)
 		s.p.observe(ctx, Event{Kind: EventSent, Entry: &t.Entry, Lane: t.Lane.Number, Took: max(0, time.Since(t.Written))})
 		s.end(c, Result{Taken: t, Kind: Delivered, Keep: s.p.opt.Retention > 0})
 	case skipped:
@@ -184,8 +184,8 @@ func (s *session) failure(ctx context.Context, b *sending, t *Taken, err error) 
 	t.LastError = oneLine(err.Error())
 	r := Result{Taken: t, Kind: Failed, Error: t.LastError, Delay: min(max(s.p.opt.Backoff(t.Attempts), 0), LongestDelay)}
 	exhausted := s.p.opt.MaxAttempts > 0 && t.Attempts >= s.p.opt.MaxAttempts
-	// Another message was sent since about the time of the attempt before this one.
-	reachable := s.lastSent.After(b.began.Add(-s.p.opt.Backoff(max(1, t.Attempts-1)) - time.Second))
+	// Another message of the topic was sent since about the time of the attempt before this one.
+	reachable := s.lastSent[t.Topic].After(b.began.Add(-s.p.opt.Backoff(max(1, t.Attempts-1)) - time.Second))
 	e := Event{Kind: EventFailed, Entry: &t.Entry, Lane: t.Lane.Number, Delay: r.Delay, Err: err}
 	if IsPoison(err) || exhausted && reachable {
 		r.Kind, r.Delay = Refused, 0
@@ -193,6 +193,20 @@ func (s *session) failure(ctx context.Context, b *sending, t *Taken, err error) 
 	}
 	s.p.observe(ctx, e)
 	return r
+}
+
+// manyTopics is how many topics lastSent has at most, because each message may have its own topic.
+const manyTopics = 10_000
+
+// noteSent notes that a message of a topic was sent, for MaxAttempts.
+func (s *session) noteSent(topic string) {
+	if s.p.opt.MaxAttempts == 0 {
+		return
+	}
+	if len(s.lastSent) >= manyTopics {
+		clear(s.lastSent) // a message that should go to the quarantine is sent again at most
+	}
+	s.lastSent[topic] = time.Now()
 }
 
 // end queues a result.

@@ -86,6 +86,11 @@ var outboxes = []Mutant{
 		Old: "case out == nil || out.probing != b:", New: "case out == nil:",
 	},
 	{
+		Name: "outbox: messages of a topic that is away are quarantined while another works", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).failure", Package: outboxDir, Run: "TestPublisher_MaxAttemptsWhileOneTopicIsAway",
+		Old: "s.lastSent[t.Topic].After", New: "slices.MaxFunc(append(slices.Collect(maps.Values(s.lastSent)), time.Time{}), time.Time.Compare).After",
+	},
+	{
 		Name: "outbox: later messages of a key are sent after one that failed", Rule: "outbox",
 		Dir: outboxDir, Func: "inTurn", Package: outboxDir, Run: "TestEachInTurn_MessageFails",
 		Old: "failed = errBehind", New: "failed = nil",
