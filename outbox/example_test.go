@@ -13,7 +13,7 @@ type printer struct{ done func() }
 
 // Publish implements outbox.Sink.
 func (p printer) Publish(ctx context.Context, messages []outbox.Message, answer func(i int, err error)) {
-	outbox.EachInTurn(ctx, messages, 8, answer, func(_ context.Context, m *outbox.Message) error {
+	outbox.EachInTurn(ctx, messages, outbox.Limits{Parallel: 8}, answer, func(_ context.Context, m *outbox.Message) error {
 		fmt.Printf("%s for %s: %s\n", m.Topic, m.OrderKey, m.Body)
 		if string(m.Body) == "order 2" {
 			p.done()

@@ -1,10 +1,12 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 )
 
 // Sink sends messages to a destination. It is safe for concurrent use.
@@ -45,10 +47,22 @@ func IsPoison(err error) bool {
 // errBehind is the answer for a message whose earlier one was not sent.
 var errBehind = errors.New("outbox: an earlier message of the order key was not sent")
 
+// Limits limits EachInTurn. Zero fields limit nothing.
+type Limits struct {
+	// Parallel is how many messages are sent at once.
+	Parallel int
+	// Time is how long send may take for one message. A message that is not answered in time
+	// has failed, and may arrive all the same.
+	Time time.Duration
+	// Hint is the next step. The error of such a message has it.
+	Hint string
+}
+
 // EachInTurn is Publish for a sink that sends one message at a time: it calls send for
-// up to parallel messages at once, but never for two of one order key, and stops a key
-// after its first error.
-func EachInTurn(ctx context.Context, messages []Message, parallel int, answer func(i int, err error), send func(ctx context.Context, m *Message) error) {
+// many messages at once, but never for two of one order key, and stops a key after its
+// first error. If send does something else before it sends the message, it asks ctx.Err
+// again, because a lease can end without Done.
+func EachInTurn(ctx context.Context, messages []Message, l Limits, answer func(i int, err error), send func(ctx context.Context, m *Message) error) {
 	keys := map[int64][]int{}
 	var order []int64
 	for i := range messages {
@@ -60,10 +74,14 @@ func EachInTurn(ctx context.Context, messages []Message, parallel int, answer fu
 	}
 	queue := make(chan []int)
 	var workers sync.WaitGroup
-	for range min(max(parallel, 1), len(order)) {
+	parallel := len(order)
+	if l.Parallel > 0 {
+		parallel = min(parallel, l.Parallel)
+	}
+	for range parallel {
 		workers.Go(func() {
 			for indexes := range queue {
-				inTurn(ctx, messages, indexes, answer, send)
+				inTurn(ctx, messages, indexes, answer, l.within(send))
 			}
 		})
 	}
@@ -90,6 +108,36 @@ func inTurn(ctx context.Context, messages []Message, indexes []int, answer func(
 			}
 		}
 		answer(i, failed)
+	}
+}
+
+// limitedContext is a context with a time limit. It asks the publisher's context, too,
+// because a lease can end without Done.
+type limitedContext struct {
+	context.Context //nolint:containedctx // it is one
+	parent          context.Context
+}
+
+// Err implements context.Context.
+func (c limitedContext) Err() error { return cmp.Or(c.parent.Err(), c.Context.Err()) }
+
+// within is send with the time limit.
+func (l Limits) within(send func(ctx context.Context, m *Message) error) func(ctx context.Context, m *Message) error {
+	if l.Time <= 0 {
+		return send
+	}
+	return func(ctx context.Context, m *Message) error {
+		limited, cancel := context.WithTimeout(ctx, l.Time)
+		defer cancel()
+		err := send(limitedContext{limited, ctx}, m)
+		if err == nil || ctx.Err() != nil || limited.Err() == nil || IsPoison(err) {
+			return err
+		}
+		late := fmt.Sprintf("outbox: no answer within %v", l.Time)
+		if l.Hint != "" {
+			late += "; " + l.Hint
+		}
+		return fmt.Errorf("%s: %w", late, err)
 	}
 }
 

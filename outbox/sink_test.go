@@ -7,7 +7,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/semel-go/semel/outbox"
 	"github.com/semel-go/semel/outbox/outboxtest"
@@ -59,6 +62,61 @@ func TestEachInTurn_ContextHasEnded_SendsNothing(t *testing.T) {
 	if len(sink.Sent()) != 0 {
 		t.Errorf("sent %v", sink.Sent())
 	}
+}
+
+// A lease can end without Done.
+func TestEachInTurn_LeaseEndsDuringLookUp_SendSeesIt(t *testing.T) {
+	for _, limit := range []time.Duration{0, time.Hour} {
+		ctx := &lapsing{Context: t.Context()}
+		outbox.EachInTurn(ctx, []outbox.Message{message("a", 0)}, outbox.Limits{Time: limit}, func(_ int, err error) {
+			if !errors.Is(err, errDown) {
+				t.Errorf("limit %v: answer %v", limit, err)
+			}
+		}, func(sent context.Context, _ *outbox.Message) error {
+			if err := sent.Err(); err != nil {
+				t.Errorf("limit %v: before the look-up: %v", limit, err)
+			}
+			ctx.over.Store(true)
+			return sent.Err()
+		})
+	}
+}
+
+// lapsing is a context of a lease that is over when the test says so.
+type lapsing struct {
+	context.Context
+	over atomic.Bool
+}
+
+func (l *lapsing) Err() error {
+	if l.over.Load() {
+		return errDown
+	}
+	return l.Context.Err()
+}
+
+func TestEachInTurn_NoAnswerInTime_ErrorNamesLimitAndHint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answers, began := []error{nil, nil}, time.Now()
+		outbox.EachInTurn(t.Context(), []outbox.Message{message("a", 0), message("b", 0)}, outbox.Limits{Time: 7 * time.Second, Hint: "see the queue"},
+			func(i int, err error) { answers[i] = err },
+			func(ctx context.Context, m *outbox.Message) error {
+				<-ctx.Done()
+				if m.OrderKey == "b" {
+					return outbox.Poison(errDown)
+				}
+				return ctx.Err()
+			})
+		if took := time.Since(began); took != 7*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if err := answers[0]; !errors.Is(err, context.DeadlineExceeded) || outbox.IsPoison(err) || !strings.Contains(err.Error(), "no answer within 7s; see the queue: ") {
+			t.Errorf("answer %v", err)
+		}
+		if err := answers[1]; !outbox.IsPoison(err) || strings.Contains(err.Error(), "7s") {
+			t.Errorf("answer of poison: %v", err)
+		}
+	})
 }
 
 func TestByTopic_EachTopic_GoesToItsSink(t *testing.T) {

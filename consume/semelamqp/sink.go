@@ -1,7 +1,6 @@
 package semelamqp
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,12 +24,14 @@ type SinkOptions struct {
 type Sink struct {
 	publisher *publisher
 	exchange  string
-	timeout   time.Duration // for one message
+	limits    outbox.Limits
 }
 
 // sinkTimeout is how long a message may wait for its confirm, because a queue without a
 // majority gives none, and its messages would take all places of the publisher.
 const sinkTimeout = 45 * time.Second
+
+const sinkHint = "see whether the broker answers and the queue has a majority with: rabbitmq-queues quorum_status QUEUE"
 
 var _ outbox.Sink = (*Sink)(nil)
 
@@ -56,7 +57,7 @@ func NewSink(url string, o *SinkOptions) (*Sink, error) {
 	if o != nil {
 		d = *o
 	}
-	return &Sink{newPublisher(url, d.Config), d.Exchange, sinkTimeout}, nil
+	return &Sink{newPublisher(url, d.Config), d.Exchange, outbox.Limits{Time: sinkTimeout, Hint: sinkHint}}, nil
 }
 
 // OrderKeyHeader is the header in which a sink sends the order key of a message, for
@@ -71,18 +72,8 @@ func (s *Sink) Close() error {
 
 // Publish implements outbox.Sink.
 func (s *Sink) Publish(ctx context.Context, messages []outbox.Message, answer func(i int, err error)) {
-	outbox.EachInTurn(ctx, messages, len(messages), answer, s.send) // publisher.slots limits each topic
+	outbox.EachInTurn(ctx, messages, s.limits, answer, s.send) // publisher.slots limits each topic
 }
-
-// sinkContext is a context with a time limit. It asks the publisher's context, too, because a
-// lease can end without Done: see outbox.Sink.
-type sinkContext struct {
-	context.Context //nolint:containedctx // it is one
-	parent          context.Context
-}
-
-// Err implements context.Context.
-func (c sinkContext) Err() error { return cmp.Or(c.parent.Err(), c.Context.Err()) }
 
 func (s *Sink) send(ctx context.Context, m *outbox.Message) error {
 	p := amqp.Publishing{DeliveryMode: amqp.Persistent, MessageId: m.ID, Headers: amqp.Table{}, Body: m.Body}
@@ -95,17 +86,14 @@ func (s *Sink) send(ctx context.Context, m *outbox.Message) error {
 	if err := checkNames(p.Headers); err != nil {
 		return outbox.Poison(err)
 	}
-	limited, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	err := s.publisher.send(sinkContext{limited, ctx}, queue{name: m.Topic, exchange: s.exchange}, p).wait(limited)
+	err := s.publisher.send(ctx, queue{name: m.Topic, exchange: s.exchange}, p).wait(ctx)
 	switch {
 	case isTooLarge(err):
 		return outbox.Poison(fmt.Errorf("semelamqp: message of %d bytes, exchange %q, routing key %q: %w", len(m.Body), s.exchange, m.Topic, err))
-	case err != nil && ctx.Err() == nil && limited.Err() != nil:
-		return fmt.Errorf("semelamqp: exchange %q, routing key %q: not confirmed within %v; see whether the broker answers and the queue has a majority with: rabbitmq-queues quorum_status QUEUE: %w",
-			s.exchange, m.Topic, s.timeout, err)
+	case err == nil:
+		return nil
 	case !errors.Is(err, errUnroutable):
-		return err
+		return fmt.Errorf("exchange %q, routing key %q: %w", s.exchange, m.Topic, err)
 	case s.exchange == "":
 		return fmt.Errorf("semelamqp: queue %q: %w; create it with: rabbitmqadmin declare queue name=%s durable=true", m.Topic, err, m.Topic)
 	}

@@ -19,7 +19,7 @@ func puppetSink(t *testing.T, p *puppet) *Sink {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sink.timeout = 100 * time.Millisecond
+	sink.limits.Time = 100 * time.Millisecond
 	t.Cleanup(func() { _ = sink.Close() })
 	return sink
 }
@@ -62,7 +62,7 @@ func TestSink_QueueConfirmsNothing_OtherTopicIsSent(t *testing.T) {
 			t.Errorf("Run: %v", err)
 		}
 	})
-	if err := <-failed; !strings.Contains(err.Error(), "not confirmed within") {
+	if err := <-failed; !strings.Contains(err.Error(), "quorum_status") {
 		t.Errorf("the event has the error %v", err)
 	}
 	for late := time.After(30 * time.Second); p.came() <= maxCopies; {

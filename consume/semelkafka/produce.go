@@ -93,7 +93,7 @@ func NewSink(client *kgo.Client) (outbox.Sink, error) {
 
 // Publish implements outbox.Sink.
 func (s *sink) Publish(ctx context.Context, messages []outbox.Message, answer func(i int, err error)) {
-	outbox.EachInTurn(ctx, messages, len(messages), answer, s.send)
+	outbox.EachInTurn(ctx, messages, outbox.Limits{}, answer, s.send)
 }
 
 func (s *sink) send(ctx context.Context, m *outbox.Message) error {

@@ -48,7 +48,7 @@ func NewSink(client pulsar.Client) (*Sink, error) {
 // Publish implements outbox.Sink. It limits nothing, so that a topic that does not answer
 // delays no other.
 func (s *Sink) Publish(ctx context.Context, messages []outbox.Message, answer func(i int, err error)) {
-	outbox.EachInTurn(ctx, messages, len(messages), answer, s.send)
+	outbox.EachInTurn(ctx, messages, outbox.Limits{}, answer, s.send)
 }
 
 func (s *Sink) send(ctx context.Context, m *outbox.Message) error {

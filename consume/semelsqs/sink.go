@@ -1,6 +1,7 @@
 package semelsqs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,24 +51,12 @@ const (
 
 // Publish implements outbox.Sink.
 func (s *sink) Publish(ctx context.Context, messages []outbox.Message, answer func(i int, err error)) {
-	outbox.EachInTurn(ctx, messages, sinkParallel, answer, s.send)
+	outbox.EachInTurn(ctx, messages, outbox.Limits{Parallel: sinkParallel, Time: sinkTimeout, Hint: "see whether the endpoint can be reached"}, answer, s.send)
 }
 
 func (s *sink) send(ctx context.Context, m *outbox.Message) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, sinkTimeout, errSinkTimeout)
-	defer cancel()
-	err := s.sendNow(ctx, m)
-	if err != nil && errors.Is(context.Cause(ctx), errSinkTimeout) {
-		return fmt.Errorf("%w: %w", errSinkTimeout, err)
-	}
-	return err
-}
-
-var errSinkTimeout = fmt.Errorf("semelsqs: no answer within %v; see whether the endpoint can be reached", sinkTimeout)
-
-func (s *sink) sendNow(ctx context.Context, m *outbox.Message) error {
 	url, err := s.url(ctx, m.Topic)
-	if err != nil {
+	if err = cmp.Or(err, ctx.Err()); err != nil { // the look-up may have outlasted the lease
 		return fmt.Errorf("semelsqs: %w", explain(m.Topic, err))
 	}
 	text, attributes := Encode(m.SentHeaders(), m.Body)

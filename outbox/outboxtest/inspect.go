@@ -122,7 +122,7 @@ type Sink struct {
 
 // Publish implements outbox.Sink.
 func (s *Sink) Publish(ctx context.Context, messages []outbox.Message, answer func(i int, err error)) {
-	outbox.EachInTurn(ctx, messages, len(messages), answer, func(ctx context.Context, m *outbox.Message) error {
+	outbox.EachInTurn(ctx, messages, outbox.Limits{}, answer, func(ctx context.Context, m *outbox.Message) error {
 		if s.Fail != nil {
 			if err := s.Fail(ctx, m); err != nil {
 				return err

@@ -70,17 +70,15 @@ func New(endpoint func(ctx context.Context, m *outbox.Message) (Endpoint, error)
 
 // Publish implements outbox.Sink.
 func (s *sink) Publish(ctx context.Context, messages []outbox.Message, answer func(i int, err error)) {
-	outbox.EachInTurn(ctx, messages, s.options.Parallel, answer, s.send)
+	outbox.EachInTurn(ctx, messages, outbox.Limits{Parallel: s.options.Parallel, Time: s.options.Timeout, Hint: "see whether the receiver answers"}, answer, s.send)
 }
 
 // largestAnswer is how much of a response is read, so that its connection is used again.
 const largestAnswer = 64 << 10
 
 func (s *sink) send(ctx context.Context, m *outbox.Message) error {
-	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
-	defer cancel()
 	to, err := s.endpoint(ctx, m)
-	if err != nil {
+	if err = cmp.Or(err, ctx.Err()); err != nil { // the look-up may have outlasted the lease
 		return fmt.Errorf("webhook: endpoint of topic %q: %w", m.Topic, err)
 	}
 	req, err := s.request(ctx, m, to)

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -211,6 +212,38 @@ func TestPublish_NoAnswer_IsLater(t *testing.T) {
 	if err == nil || outbox.IsPoison(err) || !strings.Contains(err.Error(), "deadline") {
 		t.Errorf("error %v", err)
 	}
+}
+
+// The look-up of an endpoint may outlast the lease, which can end without Done.
+func TestPublish_LeaseEndsDuringLookUp_SendsNothing(t *testing.T) {
+	ctx := &lapsing{Context: t.Context()}
+	sink, err := webhook.New(func(context.Context, *outbox.Message) (webhook.Endpoint, error) {
+		ctx.over.Store(true)
+		return webhook.Endpoint{URL: "http://127.0.0.1:1/hook"}, nil
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink.Publish(ctx, []outbox.Message{{Topic: "t", ID: "1"}}, func(_ int, err error) {
+		if !errors.Is(err, errLapsed) {
+			t.Errorf("error %v, want the end of the lease", err)
+		}
+	})
+}
+
+// lapsing is a context of a lease that is over when the test says so.
+type lapsing struct {
+	context.Context
+	over atomic.Bool
+}
+
+var errLapsed = errors.New("the lease is over")
+
+func (l *lapsing) Err() error {
+	if l.over.Load() {
+		return errLapsed
+	}
+	return l.Context.Err()
 }
 
 func TestPublish_OneReceiverFails_OthersGetTheirs(t *testing.T) {

@@ -209,7 +209,7 @@ func (s *site) seedOutbox(t *testing.T) {
 type refuses string
 
 func (key refuses) Publish(ctx context.Context, messages []outbox.Message, answer func(i int, err error)) {
-	outbox.EachInTurn(ctx, messages, 1, answer, func(_ context.Context, m *outbox.Message) error {
+	outbox.EachInTurn(ctx, messages, outbox.Limits{Parallel: 1}, answer, func(_ context.Context, m *outbox.Message) error {
 		if m.OrderKey == string(key) {
 			return outbox.Poison(errors.New("410 Gone: the customer has removed this webhook"))
 		}

@@ -165,4 +165,24 @@ var outboxes = []Mutant{
 		Dir: outboxDir, Func: "(*session).onTake", Package: outboxDir, Run: "TestPublisher_ManyMessagesOfFailingTopic",
 		Old: "n.taken == probe", New: "n.taken < 0",
 	},
+	{
+		Name: "outbox: the time limit of a message hides the end of the lease", Rule: "rule 6",
+		Dir: outboxDir, Func: "limitedContext.Err", Package: outboxDir, Run: "TestEachInTurn_LeaseEndsDuringLookUp",
+		Old: "cmp.Or(c.parent.Err(), c.Context.Err())", New: "cmp.Or(c.Context.Err(), c.Context.Err())",
+	},
+	{
+		Name: "outbox: a message may take for ever", Rule: "outbox",
+		Dir: outboxDir, Func: "Limits.within", Package: outboxDir, Run: "TestEachInTurn_NoAnswerInTime",
+		Old: "context.WithTimeout(ctx, l.Time)", New: "context.WithTimeout(ctx, 1000*l.Time)",
+	},
+	{
+		Name: "outbox to webhooks: a message is sent after a look-up that outlasted the lease", Rule: "rule 6",
+		Dir: outboxDir + "/webhook", Func: "(*sink).send", Package: outboxDir + "/webhook", Run: "TestPublish_LeaseEndsDuringLookUp",
+		Old: "err = cmp.Or(err, ctx.Err()); err != nil", New: "err != nil",
+	},
+	{
+		Name: "outbox to SQS: a message is sent after a look-up that outlasted the lease", Rule: "rule 6",
+		Dir: simple, Func: "(*sink).send", Package: simple, Run: "TestSink_LeaseEndsDuringLookUp",
+		Old: "err = cmp.Or(err, ctx.Err()); err != nil", New: "err != nil",
+	},
 }

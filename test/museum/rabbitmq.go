@@ -31,7 +31,7 @@ var rabbits = []Mutant{
 	{
 		Name: "RabbitMQ: a topic that does not confirm holds up the others of an outbox", Rule: "lanes",
 		Dir: rabbit, Func: "(*Sink).Publish", Package: rabbit, Run: "TestSink_OneTopicConfirmsNothing_OthersAreSent",
-		Old: "len(messages), answer", New: "maxCopies, answer",
+		Old: "s.limits, answer", New: "outbox.Limits{Parallel: 16, Time: s.limits.Time}, answer",
 	},
 	{
 		Name: "RabbitMQ: a message fails because all channels are in use", Rule: "rule 13",

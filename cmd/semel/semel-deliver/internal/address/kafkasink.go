@@ -75,7 +75,7 @@ type kafkaSink struct {
 
 // Publish implements outbox.Sink.
 func (s *kafkaSink) Publish(ctx context.Context, messages []outbox.Message, answer func(i int, err error)) {
-	outbox.EachInTurn(ctx, messages, len(messages), answer, s.send)
+	outbox.EachInTurn(ctx, messages, outbox.Limits{}, answer, s.send)
 }
 
 func (s *kafkaSink) send(ctx context.Context, m *outbox.Message) (err error) {
