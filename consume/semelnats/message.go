@@ -36,7 +36,7 @@ func message(m jetstream.Msg) (*consume.Message, error) {
 }
 
 // headers returns the headers in the order of their names, because NATS keeps
-// no order. It unpacks those that letter has packed.
+// no order. It unpacks those that newMsg has packed.
 func headers(h nats.Header) (hs []store.Header) {
 	for _, name := range slices.Sorted(maps.Keys(h)) {
 		for _, value := range h[name] {
@@ -59,10 +59,8 @@ func isControl(name string, body []byte) bool {
 	return strings.HasPrefix(strings.ToLower(name), "nats-") || len(body) == 0 && name == "Status"
 }
 
-// letter makes a copy of a message. The server drops a copy with an ID that its
-// stream has, so that a copy sent twice is stored once. The durable's name is
-// part of the ID, because several consumers may copy into one stream.
-func letter(subject, durable string, hs []store.Header, body []byte) *nats.Msg {
+// newMsg makes a message. Headers that the client refuses or changes are packed into one.
+func newMsg(subject string, hs []store.Header, body []byte) *nats.Msg {
 	m := nats.NewMsg(subject)
 	m.Data = body
 	var packed []store.Header
@@ -74,12 +72,20 @@ func letter(subject, durable string, hs []store.Header, body []byte) *nats.Msg {
 		default:
 			m.Header[h.Name] = append(m.Header[h.Name], h.Value)
 		}
-		if h.Name == driver.LetterID {
-			m.Header.Set(jetstream.MsgIDHeader, durable+"/"+h.Value)
-		}
 	}
 	if len(packed) > 0 {
 		m.Header.Set(driver.PackedHeaders, driver.PackHeaders(packed))
+	}
+	return m
+}
+
+// letter makes a copy of a message. The server drops a copy with an ID that its
+// stream has, so that a copy sent twice is stored once. The durable's name is
+// part of the ID, because several consumers may copy into one stream.
+func letter(subject, durable string, hs []store.Header, body []byte) *nats.Msg {
+	m := newMsg(subject, hs, body)
+	if id := m.Header.Get(driver.LetterID); id != "" {
+		m.Header.Set(jetstream.MsgIDHeader, durable+"/"+id)
 	}
 	return m
 }

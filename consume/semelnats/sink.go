@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/semel-go/semel/outbox"
+	"github.com/semel-go/semel/store"
 )
 
 // sink publishes the messages of an outbox.
@@ -20,8 +22,9 @@ type sink struct{ js jetstream.JetStream }
 // when the stream has stored the one before. The server drops a message that is sent
 // again within the stream's duplicate window, by Message.DeduplicationID. Headers that begin
 // with "Nats-" are not sent, nor is Status with an empty body, because no client could read
-// that message. A message that is too large, or whose subject or name of a header is
-// invalid, is poison.
+// that message. A header with a name that the client refuses, such as trace/id, or with a
+// value that it changes, such as one with spaces at the ends, is sent packed, and a Source
+// unpacks it. A message that is too large, or whose subject is invalid, is poison.
 func NewSink(js jetstream.JetStream) (outbox.Sink, error) {
 	if js == nil {
 		return nil, errors.New("semelnats: NewSink: the JetStream is nil")
@@ -39,23 +42,19 @@ func (s *sink) Publish(ctx context.Context, messages []outbox.Message, answer fu
 }
 
 func (s *sink) send(ctx context.Context, m *outbox.Message) error {
-	out := nats.NewMsg(m.Topic)
-	out.Data = m.Body
-	for _, h := range m.SentHeaders() {
-		if !isControl(h.Name, m.Body) {
-			out.Header[h.Name] = append(out.Header[h.Name], h.Value)
-		}
-	}
+	hs := m.SentHeaders()
 	if m.OrderKey != "" {
-		out.Header.Set(OrderKeyHeader, m.OrderKey)
+		hs = slices.DeleteFunc(hs, func(h store.Header) bool { return h.Name == OrderKeyHeader })
+		hs = append(hs, store.Header{Name: OrderKeyHeader, Value: m.OrderKey})
 	}
+	out := newMsg(m.Topic, hs, m.Body)
 	out.Header.Set(jetstream.MsgIDHeader, m.DeduplicationID())
 	_, err := s.js.PublishMsg(ctx, out)
 	if err == nil {
 		return nil
 	}
 	err = fmt.Errorf("semelnats: message of %d bytes to subject %q: %w", len(m.Body), m.Topic, err)
-	if tooLarge(err) || errors.Is(err, nats.ErrBadSubject) || errors.Is(err, jetstream.ErrInvalidSubject) || errors.Is(err, nats.ErrBadHeaderMsg) {
+	if tooLarge(err) || errors.Is(err, nats.ErrBadSubject) || errors.Is(err, jetstream.ErrInvalidSubject) {
 		return outbox.Poison(err)
 	}
 	if errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) {

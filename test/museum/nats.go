@@ -24,7 +24,7 @@ var jetStreams = []Mutant{
 	},
 	{
 		Name: "NATS: a letter with a header that the client refuses is never stored", Rule: "ack",
-		Dir: stream, Func: "letter", Package: stream, Run: "TestLetter_HeadersThatClientRefuses_ComeBack",
+		Dir: stream, Func: "newMsg", Package: stream, Run: "TestLetter_HeadersThatClientRefuses_ComeBack",
 		Old: "case !sendable(h):", New: "case false:",
 	},
 	{
@@ -114,5 +114,11 @@ var jetStreams = []Mutant{
 		Name: "NATS: the copy of a message without a body looks like a notice of the server", Rule: "durable",
 		Dir: stream, Func: "isControl", Package: stream, Run: "TestLetter_StatusWithoutBody_IsDropped",
 		Old: `|| len(body) == 0 && name == "Status"`, New: "",
+	},
+	{
+		Name: "NATS: an outbox's message with a header that the client changes arrives changed", Rule: "outbox",
+		Dir: stream, Func: "(*sink).send", Package: stream + "/natstest", Run: "TestSink_HeadersThatClientRefuses",
+		Old: "out := newMsg(m.Topic, hs, m.Body)",
+		New: "out := newMsg(m.Topic, nil, m.Body)\nfor _, h := range hs {\nout.Header.Add(h.Name, h.Value)\n}",
 	},
 }

@@ -79,14 +79,34 @@ func TestSink_TopicsRenamedToOneSubject_EachIsStoredOnce(t *testing.T) {
 }
 
 // Put takes each name without control characters, such as cloudEvents:id of AMQP. The
-// client sends no such header, however often it is tried.
-func TestSink_HeaderNameIsInvalid_IsPoison(t *testing.T) {
+// client refuses such names, and cuts spaces off values.
+func TestSink_HeadersThatClientRefuses_ReachConsumer(t *testing.T) {
 	sink, _ := sinkTo(t, "names")
-	sink.Publish(t.Context(), []outbox.Message{{Topic: "names.a", ID: "1", Headers: []store.Header{{Name: "cloudEvents:id", Value: "1"}}}}, func(_ int, err error) {
-		if !outbox.IsPoison(err) {
-			t.Errorf("the error %v is not poison", err)
+	want := []store.Header{{Name: "cloudEvents:id", Value: "1"}, {Name: "ends", Value: " in spaces "}, {Name: "plain", Value: "p"}}
+	m := outbox.Message{Topic: "names.a", ID: " id ", OrderKey: "ann ", Headers: want}
+	sink.Publish(t.Context(), []outbox.Message{m}, func(_ int, err error) {
+		if err != nil {
+			t.Fatal(err)
 		}
 	})
+	js := connect(t, shared)
+	consumer, err := js.CreateConsumer(t.Context(), "names", jetstream.ConsumerConfig{Durable: "c", AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := semelnats.New(js, consumer, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ds, err := source.Next(t.Context(), 1)
+	if err != nil || len(ds) != 1 {
+		t.Fatalf("%d deliveries, %v", len(ds), err)
+	}
+	for _, h := range append(want, store.Header{Name: outbox.KeyHeader, Value: m.ID}, store.Header{Name: semelnats.OrderKeyHeader, Value: m.OrderKey}) {
+		if got, _ := ds[0].Message().Header(h.Name); got != h.Value {
+			t.Errorf("header %q is %q, want %q", h.Name, got, h.Value)
+		}
+	}
 }
 
 func TestSink_NoStreamTakesSubject_IsLater(t *testing.T) {
