@@ -29,6 +29,7 @@ func (s *Source) join() (*kgo.Client, error) {
 		return nil, s.broken
 	}
 	s.client, s.quit, s.stop = cl, quit, make(chan struct{})
+	s.copies = newProducer(cl, slices.Concat(s.opt.Client, copyOptions(), largeCopies())...)
 	s.loop.Go(func() { s.committer(s.stop) })
 	return cl, nil
 }
@@ -40,7 +41,7 @@ const fetchWait = 500 * time.Millisecond
 // options are the client's options: defaults, then the user's, then those that
 // a Source needs. The caller holds mu.
 func (s *Source) options() []kgo.Opt {
-	limits := s.limits // of batches before compression; see sendAlone
+	limits := s.limits // of batches before compression; see producer
 	first := []kgo.Opt{
 		kgo.ClientID("semel"),
 		kgo.Balancers(kgo.CooperativeStickyBalancer()),
@@ -77,6 +78,13 @@ func copyOptions() []kgo.Opt {
 		kgo.DisableIdempotentWrite(), // a copy may be sent twice, with the same driver.LetterID
 		kgo.ProducerLinger(0),
 	}
+}
+
+// largeCopies are the options of the client for copies that are too large for the member's.
+// It compresses them, because their producer may have.
+func largeCopies() []kgo.Opt {
+	const most = 1 << 30 // bytes, of the client
+	return []kgo.Opt{kgo.BrokerMaxWriteBytes(most), kgo.ProducerBatchMaxBytes(most), kgo.ProducerBatchCompression(kgo.ZstdCompression(), kgo.GzipCompression())}
 }
 
 // checkClient refuses options of the user with which a Source does not work.

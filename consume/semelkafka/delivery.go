@@ -11,7 +11,6 @@ import (
 	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store"
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // delivery is one delivery of a record.
@@ -103,17 +102,14 @@ func (d *delivery) Forward(ctx context.Context, to driver.Action, headers []stor
 		topic = d.s.opt.Quarantine
 	}
 	d.s.mu.Lock()
-	cl, gone := d.s.client, d.p.gone
+	copies, gone := d.s.copies, d.p.gone
 	d.s.mu.Unlock()
 	if gone { // the partition's new member sends the copy
 		return errRevoked
 	}
-	err := produce(ctx, cl, letter(topic, d.r, headers))
-	if errors.Is(err, kerr.MessageTooLarge) {
-		err = d.s.sendAlone(ctx, letter(topic, d.r, headers))
-	}
+	err := copies.produce(ctx, letter(topic, d.r, headers))
 	if errors.Is(err, kerr.MessageTooLarge) { // again without the error text, usually the longest header
-		err = d.s.sendAlone(ctx, letter(topic, d.r, slices.DeleteFunc(slices.Clone(headers), func(h store.Header) bool { return h.Name == driver.LetterError })))
+		err = copies.produce(ctx, letter(topic, d.r, slices.DeleteFunc(slices.Clone(headers), func(h store.Header) bool { return h.Name == driver.LetterError })))
 	}
 	if errors.Is(err, kerr.MessageTooLarge) {
 		err = fmt.Errorf("is larger than the topic's max.message.bytes, also when it is compressed; raise the limit, which was %d at the start, with: "+
@@ -129,34 +125,6 @@ func (s *Source) limit(topic string) int32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.limits[topic]
-}
-
-// maxAlone is how many copies sendAlone sends at once.
-const maxAlone = 4
-
-// sendAlone sends a copy, compressed, by a client of its own, whatever its size, so that
-// the broker compares the compressed size with its limit. The member's client compares the
-// size before compression. With a higher limit it would send several copies as one batch,
-// and the broker would refuse them all.
-func (s *Source) sendAlone(ctx context.Context, r *kgo.Record) error {
-	select {
-	case s.alone <- struct{}{}:
-		defer func() { <-s.alone }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	const most = 1 << 30 // bytes, of the client
-	cl, err := s.plainClient(append(copyOptions(), kgo.BrokerMaxWriteBytes(most), kgo.ProducerBatchMaxBytes(most),
-		kgo.ProducerBatchCompression(kgo.ZstdCompression(), kgo.GzipCompression()))...)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	return produce(ctx, cl, r)
-}
-
-func produce(ctx context.Context, cl *kgo.Client, r *kgo.Record) error {
-	return cl.ProduceSync(ctx, r).FirstErr()
 }
 
 // Waits implements driver.Waiter.

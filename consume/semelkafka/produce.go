@@ -1,11 +1,11 @@
 package semelkafka
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -55,32 +55,75 @@ func (Stamper) OnProduceRecordBuffered(r *kgo.Record) {
 	}
 }
 
-// sink publishes the messages of an outbox.
-type sink struct {
+// producer sends records. A broker refuses a whole batch, and a client compares sizes before
+// compression. So a record that is refused for its size is sent again, alone in its batch and
+// whatever its size, by a second client, and the broker decides about it.
+type producer struct {
 	client *kgo.Client
-	topics sync.Map // *sync.RWMutex by topic: a message that is sent alone holds it, the others share it
+	large  func() (*kgo.Client, error)
+	places sync.Map // chan struct{} by topic: has one while the second client has a record of the topic
 }
 
-// sinkTimeout limits the time for one message, because a client without
-// kgo.RecordDeliveryTimeout tries for ever, and tells nobody why.
-const sinkTimeout = 45 * time.Second
+// newProducer makes a producer that sends by a client. The second client has these options,
+// and is closed with the first.
+func newProducer(client *kgo.Client, opts ...kgo.Opt) *producer {
+	return &producer{client: client, large: sync.OnceValues(func() (*kgo.Client, error) {
+		large, err := kgo.NewClient(opts...)
+		if err == nil {
+			context.AfterFunc(client.Context(), large.Close)
+		}
+		return large, err
+	})}
+}
 
-var errSinkTimeout = fmt.Errorf("not acknowledged within %v; see whether the partition has a leader and enough in-sync replicas with: kafka-topics --describe", sinkTimeout)
+// produce returns nil after all in-sync replicas have stored the record.
+func (p *producer) produce(ctx context.Context, r *kgo.Record) error {
+	err := p.client.ProduceSync(ctx, r).FirstErr()
+	if !errors.Is(err, kerr.MessageTooLarge) {
+		return err
+	}
+	large, err := p.large()
+	if err != nil {
+		return err
+	}
+	v, _ := p.places.LoadOrStore(r.Topic, make(chan struct{}, 1))
+	place := v.(chan struct{}) //nolint:forcetypeassert // nothing else is stored
+	select {
+	case place <- struct{}{}:
+		defer func() { <-place }()
+	case <-ctx.Done():
+		return fmt.Errorf("is not sent, because the large message before it has no answer: %w", ctx.Err())
+	}
+	if err := ctx.Err(); err != nil { // a lease can end without Done
+		return err
+	}
+	return large.ProduceSync(ctx, r).FirstErr() // r has the time of the first send, from which kgo.RecordDeliveryTimeout counts
+}
+
+// sink publishes the messages of an outbox.
+type sink struct{ producer *producer }
+
+// sinkLimits limit the time for one message, because a client without
+// kgo.RecordDeliveryTimeout tries for ever, and tells nobody why.
+var sinkLimits = outbox.Limits{
+	Time: 45 * time.Second, Hint: "see whether the partition has a leader and enough in-sync replicas with: kafka-topics --describe",
+}
 
 // NewSink makes a sink for an outbox.Publisher: it sends each message to the topic
 // Message.Topic, with Message.OrderKey as the key of the record, and Message.ID as its
 // idempotency key. Of one order key it sends the next message when all in-sync replicas
 // have the one before, so give the client kgo.ProducerLinger(0). It must wait for all
-// replicas (kgo.AllISRAcks, the default).
+// replicas (kgo.AllISRAcks, the default), and must not consume.
 //
-// A message that is not acknowledged within 45 s counts as failed, and may arrive all the same. With a shorter
-// kgo.RecordDeliveryTimeout the error names the cause. Records of an order key keep their
-// order while the topic keeps its number of partitions.
+// A message that is not acknowledged within 45 s counts as failed, and may arrive all the
+// same. With a shorter kgo.RecordDeliveryTimeout the error names the cause. Records of an
+// order key keep their order while the topic keeps its number of partitions.
 //
-// A message whose topic's name is invalid is poison, and so is one that is too large. The
-// broker refuses a whole batch, so the sink sends each of its messages again alone. That is
-// slow: give the topic a max.message.bytes of the client's batches or more (by default both
-// are about 1 MB).
+// A message whose topic's name is invalid is poison, and so is one that is larger than the
+// topic's max.message.bytes or the client's kgo.BrokerMaxWriteBytes (100 MiB by default).
+// The client's batches have up to 1 MB (kgo.ProducerBatchMaxBytes). A larger message, and
+// each one of a batch that the broker refuses, is sent alone, one at a time for each topic,
+// by a second client with the same options, which is closed with the first.
 func NewSink(client *kgo.Client) (outbox.Sink, error) {
 	if client == nil {
 		return nil, errors.New("semelkafka: NewSink: the client is nil")
@@ -88,12 +131,22 @@ func NewSink(client *kgo.Client) (outbox.Sink, error) {
 	if acks, ok := client.OptValue(kgo.RequiredAcks).(kgo.Acks); ok && acks != kgo.AllISRAcks() {
 		return nil, errors.New("semelkafka: NewSink: the client does not wait for all in-sync replicas, so that an acknowledged message may be lost; remove kgo.RequiredAcks, or use kgo.AllISRAcks")
 	}
-	return &sink{client: client}, nil
+	if consumes(client) {
+		return nil, errors.New("semelkafka: NewSink: the client consumes, and so would the second client of the sink; give the sink a client without kgo.ConsumeTopics, kgo.ConsumePartitions and a group")
+	}
+	most, _ := client.OptValue(kgo.BrokerMaxWriteBytes).(int32)
+	return &sink{newProducer(client, append(slices.Clone(client.Opts()), kgo.ProducerBatchMaxBytes(most))...)}, nil
+}
+
+func consumes(client *kgo.Client) bool {
+	topics, _ := client.OptValue(kgo.ConsumeTopics).(map[string]*regexp.Regexp)
+	partitions, _ := client.OptValue(kgo.ConsumePartitions).(map[string]map[int32]kgo.Offset)
+	return len(topics) > 0 || len(partitions) > 0 || client.OptValue(kgo.ConsumerGroup) != "" || client.OptValue(kgo.ShareGroup) != ""
 }
 
 // Publish implements outbox.Sink.
 func (s *sink) Publish(ctx context.Context, messages []outbox.Message, answer func(i int, err error)) {
-	outbox.EachInTurn(ctx, messages, outbox.Limits{}, answer, s.send)
+	outbox.EachInTurn(ctx, messages, sinkLimits, answer, s.send)
 }
 
 func (s *sink) send(ctx context.Context, m *outbox.Message) error {
@@ -104,21 +157,7 @@ func (s *sink) send(ctx context.Context, m *outbox.Message) error {
 	for _, h := range m.SentHeaders() {
 		r.Headers = append(r.Headers, kgo.RecordHeader{Key: h.Name, Value: []byte(h.Value)})
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, sinkTimeout, errSinkTimeout)
-	defer cancel()
-	one, _ := s.topics.LoadOrStore(m.Topic, &sync.RWMutex{})
-	topic := one.(*sync.RWMutex) //nolint:forcetypeassert // nothing else is stored
-	topic.RLock()
-	err := s.produce(ctx, limited, r)
-	topic.RUnlock()
-	if errors.Is(err, kerr.MessageTooLarge) { // perhaps its batch was
-		topic.Lock()
-		err = s.produce(ctx, limited, r)
-		topic.Unlock()
-	}
-	if err != nil && ctx.Err() == nil && limited.Err() != nil {
-		err = fmt.Errorf("%w: %w", context.Cause(limited), err)
-	}
+	err := s.producer.produce(ctx, r)
 	if err == nil {
 		return nil
 	}
@@ -130,12 +169,4 @@ func (s *sink) send(ctx context.Context, m *outbox.Message) error {
 		return outbox.Poison(err)
 	}
 	return err
-}
-
-// produce sends a record, unless the publisher's context or the time for the message has ended.
-func (s *sink) produce(ctx, limited context.Context, r *kgo.Record) error {
-	if err := cmp.Or(ctx.Err(), limited.Err()); err != nil {
-		return err
-	}
-	return s.client.ProduceSync(limited, &kgo.Record{Topic: r.Topic, Key: r.Key, Headers: r.Headers, Value: r.Value}).FirstErr()
 }

@@ -26,6 +26,7 @@ type Source struct {
 
 	mu         sync.Mutex
 	client     *kgo.Client        // nil: not joined
+	copies     *producer          // sends by the client
 	quit       context.CancelFunc // ends the client's pending requests
 	ledger     Ledger             // nil: of ServeBatches, none
 	limits     map[string]int32
@@ -46,8 +47,6 @@ type Source struct {
 	closing    bool
 	stop       chan struct{}  // closed when the committer is to end
 	loop       sync.WaitGroup // the committer
-
-	alone chan struct{} // has one for each copy that sendAlone sends
 }
 
 // New makes a Source of a consumer group's topics. It does no I/O, and its
@@ -56,7 +55,6 @@ func New(group string, topics []string, o *Options) (*Source, error) {
 	s := &Source{
 		group: group, topics: slices.Clone(topics), opt: o.withDefaults(group), parts: map[place]*partition{},
 		changed: make(chan struct{}, 1), moved: make(chan struct{}, 1), ended: make(chan struct{}),
-		alone: make(chan struct{}, maxAlone),
 	}
 	var errs []error
 	if group == "" {

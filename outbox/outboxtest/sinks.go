@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -58,7 +59,8 @@ func RunSink(t *testing.T, d Destination) {
 	want := len(messages)
 	large := map[string]bool{}
 	if d.TooLarge > 0 { // in the middle of ann's
-		messages[12].Body = bytes.Repeat([]byte("x"), d.TooLarge)
+		messages[12].Body = make([]byte, d.TooLarge) // must not become smaller by compression
+		_, _ = rand.NewChaCha8([32]byte{}).Read(messages[12].Body)
 		for _, m := range messages[12:] {
 			if m.OrderKey == "ann" {
 				large[m.ID] = true

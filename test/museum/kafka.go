@@ -4,8 +4,8 @@ package museum
 var kafkas = []Mutant{
 	{
 		Name: "Kafka: a message that its producer compresses is never dead-lettered", Rule: "ack",
-		Dir: kafka, Func: "(*Source).sendAlone", Package: "consume/semelkafka/kafkatest", Run: "TestForward_CompressedBeyondTheLimit_IsStored/kfake",
-		Old: "kgo.ProducerBatchMaxBytes(most),", New: "",
+		Dir: kafka, Func: "largeCopies", Package: "consume/semelkafka/kafkatest", Run: "TestForward_CompressedBeyondTheLimit_IsStored/kfake",
+		Old: "kgo.ProducerBatchMaxBytes(most), ", New: "",
 	},
 	{
 		Name: "Kafka: the highest offset that is done is committed", Rule: "ack", Parent: "M22: highest offset committed",
@@ -117,5 +117,31 @@ var kafkas = []Mutant{
 		Name: "Kafka: a lane is due when its last message is", Rule: "rule 14",
 		Dir: kafka, Func: "(*batches).hold", Package: "consume/semelkafka", Run: "TestHold_Lane_IsDueWithItsFirstMessage",
 		Old: "due.After(h.due) && !slices.ContainsFunc(h.works, w.waitsFor) {", New: "due.After(h.due) {",
+	},
+	{
+		Name: "Kafka: large messages of a topic are sent in one batch", Rule: "outbox",
+		Dir: kafka, Func: "(*producer).produce", Package: "consume/semelkafka/kafkatest", Run: "TestSink_BatchTooLarge",
+		Old: "make(chan struct{}, 1)", New: "make(chan struct{}, 1000)",
+	},
+	{
+		Name: "Kafka: a message waits for one of a partition that is away", Rule: "outbox",
+		Dir: kafka, Func: "(*producer).produce", Package: "consume/semelkafka/kafkatest", Run: "TestSink_MessageTooLargeWhileOnePartitionIsAway",
+		Old: "err := p.client.ProduceSync(ctx, r).FirstErr()",
+		New: "all, _ := p.places.LoadOrStore(\"\", make(chan struct{}, 1))\nall.(chan struct{}) <- struct{}{}\nerr := p.client.ProduceSync(ctx, r).FirstErr()\n<-all.(chan struct{})",
+	},
+	{
+		Name: "Kafka: large messages of a topic that is away fail one after the other", Rule: "outbox",
+		Dir: kafka, Func: "(*producer).produce", Package: "consume/semelkafka/kafkatest", Run: "TestSink_LargeMessagesOfTopicThatIsAway",
+		Old: "large.ProduceSync(ctx, r)", New: "large.ProduceSync(ctx, &kgo.Record{Topic: r.Topic, Key: r.Key, Headers: r.Headers, Value: r.Value})",
+	},
+	{
+		Name: "Kafka: a sink consumes in the group of its client", Rule: "outbox",
+		Dir: kafka, Func: "NewSink", Package: "consume/semelkafka/kafkatest", Run: "TestNewSink_ClientIsUnfit",
+		Old: "if consumes(client) {", New: "if consumes(client) && false {",
+	},
+	{
+		Name: "Kafka: a large message is sent alone after the lease", Rule: "rule 6",
+		Dir: kafka, Func: "(*producer).produce", Package: "consume/semelkafka/kafkatest", Run: "TestSink_LeaseIsOverBeforeMessageIsSentAlone",
+		Old: "err := ctx.Err(); err != nil", New: "err := ctx.Err(); err != nil && ctx.Done() == nil",
 	},
 }

@@ -37,9 +37,16 @@ func TestSink_Messages_ArriveInOrderForEachKey(t *testing.T) {
 	})
 }
 
-func TestNewSink_ClientDoesNotWaitForReplicas_Refused(t *testing.T) {
-	if _, err := semelkafka.NewSink(client(t, "127.0.0.1:1", kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite())); err == nil {
-		t.Error("it is accepted")
+func TestNewSink_ClientIsUnfit_Refused(t *testing.T) {
+	for want, opts := range map[string][]kgo.Opt{
+		"replicas":                          {kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite()},
+		"without kgo.ConsumeTopics":         {kgo.ConsumeTopics("t")},
+		"kgo.ConsumePartitions":             {kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{"t": {0: kgo.NewOffset()}})},
+		"kgo.ConsumePartitions and a group": {kgo.ConsumerGroup("g")},
+	} {
+		if _, err := semelkafka.NewSink(client(t, "127.0.0.1:1", opts...)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one with %q", err, want)
+		}
 	}
 }
 
