@@ -86,6 +86,8 @@ func Judge(a Answer) Verdict {
 		v = Verdict{Effect: NothingDone, Reason: "it asks for the same request later", Again: true}
 	case (a.Status == http.StatusFound || a.Status == http.StatusSeeOther) && leadsBack(a.Header.Get("Location"), a.Path):
 		v = Verdict{Effect: NothingDone, Reason: "it asks to log in and to come back"}
+	case v.Effect == Kept && isRefusal(a.Status, a.Header):
+		v = Verdict{Effect: NothingDone, Reason: "another Semel inside refused the request"}
 	}
 	v.WithoutBody = v.Effect == Kept && (a.Streamed || a.Short || saysNotKept(a.Header))
 	return v
@@ -94,6 +96,13 @@ func Judge(a Answer) Verdict {
 // saysNotKept reports whether another Semel inside has replayed an answer whose body it
 // has not kept. The empty body is then no part of the result.
 func saysNotKept(h http.Header) bool { return h.Get(outcomeHeader) == outcomeNotKept }
+
+// isRefusal reports whether another Semel inside has refused the request. A handler that
+// passes on the headers of another Semel may add them to its own result, and no refusal has
+// a status below 400.
+func isRefusal(status int, h http.Header) bool {
+	return status >= http.StatusBadRequest && h.Get(refusalHeader) != ""
+}
 
 // judgeStatus is the part of the table that depends on the status alone.
 func judgeStatus(status int) Verdict {

@@ -30,13 +30,14 @@ func TestJudge_EachAnswer_HasEffect(t *testing.T) {
 	}
 	to := func(location string) http.Header { return http.Header{"Location": {location}} }
 	later := http.Header{"Retry-After": {"5"}}
-	unknown := func(more ...string) http.Header {
-		h := http.Header{"Semel-Outcome": {"unknown"}}
+	with := func(h http.Header, more ...string) http.Header {
 		for i := 0; i < len(more); i += 2 {
 			h.Set(more[i], more[i+1])
 		}
 		return h
 	}
+	unknown := func(more ...string) http.Header { return with(http.Header{"Semel-Outcome": {"unknown"}}, more...) }
+	refusal := func(more ...string) http.Header { return with(http.Header{"Semel-Refusal": {"in_progress"}}, more...) }
 	for name, c := range map[string]struct {
 		a    Answer
 		want Verdict // without its Reason
@@ -61,6 +62,11 @@ func TestJudge_EachAnswer_HasEffect(t *testing.T) {
 		"409 that parks, later":             {Answer{Status: 409, Header: unknown("Retry-After", "5")}, Verdict{Effect: Doubt}},
 		"302 that parks, to log in":         {Answer{Status: 302, Path: "/pay", Header: unknown("Location", "/login?next=/pay")}, Verdict{Effect: Doubt}},
 		"200, not kept by the service":      {Answer{Status: 200, Header: http.Header{"Semel-Outcome": {"not-kept"}}}, Verdict{Effect: Kept, WithoutBody: true}},
+		"422, refused by a Semel inside":    {Answer{Status: 422, Header: refusal()}, Verdict{Effect: NothingDone}},
+		"409, refused by a Semel inside":    {Answer{Status: 409, Header: refusal("Retry-After", "5")}, Verdict{Effect: NothingDone, Again: true}},
+		"409, refused because it is parked": {Answer{Status: 409, Header: refusal("Semel-Outcome", "unknown")}, Verdict{Effect: Doubt}},
+		"502, refused by a Semel inside":    {Answer{Status: 502, Header: refusal()}, Verdict{Effect: Doubt, Again: true}},
+		"201, a refusal's header passed on": {Answer{Status: 201, Header: refusal()}, Verdict{Effect: Kept}},
 		"409, nonsense":                     {Answer{Status: 409, Header: http.Header{"Retry-After": {"soon"}}}, Verdict{Effect: Kept}},
 		"499, later":                        {Answer{Status: 499, Header: later}, Verdict{Effect: Doubt}},
 		"201, later":                        {Answer{Status: 201, Header: later}, Verdict{Effect: Kept}},

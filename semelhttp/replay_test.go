@@ -218,6 +218,26 @@ func TestReplay_TypeNotKept_NoneIsGuessed(t *testing.T) {
 	}
 }
 
+// The Semel inside keeps the result of its call, and a later request may get it.
+func TestReplay_InnerRefuses_RefusalIsNotKept(t *testing.T) {
+	for _, status := range []int{http.StatusBadRequest, http.StatusGone, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity} {
+		runs := 0
+		site := newSite(t, setup{}, func(w http.ResponseWriter, _ *http.Request) {
+			if runs++; runs == 1 {
+				w.Header().Set("Semel-Refusal", semelhttp.CodePayloadMismatch)
+				w.WriteHeader(status)
+				return
+			}
+			w.WriteHeader(http.StatusCreated)
+		})
+		for i, want := range []int{status, http.StatusCreated, http.StatusCreated} {
+			if a := site.post("k", "x"); a.StatusCode != want || a.replayed() != (i == 2) {
+				t.Errorf("a refusal %d: answer %d is %d, replayed %v; want %d", status, i, a.StatusCode, a.replayed(), want)
+			}
+		}
+	}
+}
+
 // If a Semel inside the handler replays an answer without its body, each client of the outer
 // one learns that, too. An empty answer would look like the result.
 func TestReplay_InnerAnswerNotKept_IsMarked(t *testing.T) {

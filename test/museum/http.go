@@ -58,6 +58,21 @@ var doors = []Mutant{
 		Old: "|| saysNotKept(a.Header)", New: "",
 	},
 	{
+		Name: "the mismatch that another Semel reports is kept", Rule: "http",
+		Dir: door, Func: "Judge", Package: door, Run: "TestJudge_EachAnswer_HasEffect|TestReplay_InnerRefuses",
+		Old: "case v.Effect == Kept && isRefusal(a.Status, a.Header):", New: "case false:",
+	},
+	{
+		Name: "a header of another Semel that a handler passes on makes its result no result", Rule: "rule 8",
+		Dir: door, Func: "isRefusal", Package: door, Run: "TestJudge_EachAnswer_HasEffect",
+		Old: "status >= http.StatusBadRequest &&", New: "",
+	},
+	{
+		Name: "the lost answer of another Semel had no effect", Rule: "doubt",
+		Dir: door, Func: "Judge", Package: door, Run: "TestJudge_EachAnswer_HasEffect",
+		Old: "case v.Effect == Kept && isRefusal(a.Status, a.Header):", New: "case isRefusal(a.Status, a.Header):",
+	},
+	{
 		Name: "the answer to a duplicate of a parked request looks final", Rule: "doubt",
 		Dir: door, Func: "(*config).refuse", Package: door, Run: "TestVerdict_StatusMarkPolicy",
 		Old: "h.Set(outcomeHeader, outcomeUnknown)", New: "",

@@ -97,11 +97,6 @@ var sidecars = []Mutant{
 		Old: "case IsRefusal(res.StatusCode, res.Header):", New: "case false:",
 	},
 	{
-		Name: "the mismatch that another Semel reports is kept", Rule: "http",
-		Dir: upstream, Func: "(*Upstream).onAnswer", Package: sidecar, Run: "TestNested_InnerRefuses",
-		Old: `refusal != "" && v.Effect == semelhttp.Kept`, New: "false",
-	},
-	{
 		Name: "a header that a service passes on hides its result", Rule: "rule 8",
 		Dir: upstream, Func: "refusalIn", Package: sidecar, Run: "TestNested_ResultWithRefusalHeader",
 		Old: "status < http.StatusBadRequest", New: "status < http.StatusOK",

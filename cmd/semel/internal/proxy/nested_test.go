@@ -122,7 +122,7 @@ func TestNested_InnerRefuses_LastErrorSaysWho(t *testing.T) {
 	n := nest(t, "scope: single\n", "scope: single\n")
 	n.inner.send("POST", "/pay", "another body", "Idempotency-Key", "k")
 	n.outer.pay("k")
-	const want = "the service answered 422: another Semel, inside the service, refused the request"
+	const want = "the service answered 422: another Semel inside refused the request"
 	f, err := n.outer.store.Get(t.Context(), nestedKey)
 	if err != nil || f.Record.LastError != want {
 		t.Errorf("the last error is %q, %v; want %q", f.Record.LastError, err, want)

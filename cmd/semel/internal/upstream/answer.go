@@ -34,12 +34,7 @@ func (u *Upstream) onAnswer(res *http.Response) error {
 	// A redirect to a log-in page carries the path that the upstream got, which is not that
 	// of the client if the upstream's URL has a path.
 	v := semelhttp.Judge(semelhttp.Answer{Status: res.StatusCode, Header: res.Header, Path: res.Request.URL.Path})
-	// A refusal that would be a result, such as 422, is one of the request that another Semel
-	// knows, and not of this one.
 	refusal := refusalIn(res.StatusCode, res.Header)
-	if refusal != "" && v.Effect == semelhttp.Kept {
-		v = semelhttp.Verdict{Effect: semelhttp.NothingDone, Reason: "another Semel, inside the service, refused the request"}
-	}
 	explain(res, mark, v)
 	if mark == "" && v.Effect == semelhttp.NothingDone {
 		mark = ResultNoEffect

@@ -111,6 +111,9 @@ func TestJudge_RefusalOfSemel_IsNotDoneAndNotFinal(t *testing.T) {
 		{semelhttp.Answer{Status: 409, Header: busy}, later},
 		{semelhttp.Answer{Status: 409, Header: http.Header{"Semel-Outcome": {"unknown"}, "Semel-Refusal": {"outcome_unknown"}}}, doubt},
 		{semelhttp.Answer{Status: 503, Header: http.Header{"Retry-After": {"1"}, "Semel-Refusal": {"store_unavailable"}}}, later},
+		{semelhttp.Answer{Status: 422, Header: http.Header{"Semel-Refusal": {"payload_mismatch"}}}, refused},
+		{semelhttp.Answer{Status: 413, Header: http.Header{"Semel-Refusal": {"body_too_large"}}}, refused},
+		{semelhttp.Answer{Status: 400, Header: http.Header{"Semel-Refusal": {"key_missing"}}}, refused},
 		{semelhttp.Answer{Status: 409}, done},
 	} {
 		if v := s.judge(c.answer); v.effect != c.want {
