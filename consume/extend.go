@@ -2,6 +2,7 @@ package consume
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -15,8 +16,9 @@ type extender struct {
 }
 
 type extension struct {
-	m         *Message
-	extending bool // an Extend runs
+	m      *Message
+	paused bool          // a Nak runs, or has succeeded
+	ended  chan struct{} // closed when the Extend that runs has ended; nil: none runs
 }
 
 func (e *extender) add(d driver.Delivery, m *Message) {
@@ -37,17 +39,46 @@ func (e *extender) each(all *sync.WaitGroup, f func(driver.Delivery, *Message)) 
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for d, x := range e.held {
-		if x.extending {
+		if x.paused || x.ended != nil {
 			continue
 		}
-		x.extending = true
+		x.ended = make(chan struct{})
 		all.Go(func() {
 			f(d, x.m)
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			x.extending = false
+			close(x.ended)
+			x.ended = nil
 		})
 	}
+}
+
+// pause extends a delivery no more until resume, and waits for an Extend that runs.
+func (e *extender) pause(ctx context.Context, d driver.Delivery) error {
+	ended := e.setPaused(d, true)
+	if ended == nil {
+		return nil
+	}
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("consume: the message cannot be given back, because an Extend of it has not returned: %w", ctx.Err())
+	}
+}
+
+func (e *extender) resume(d driver.Delivery) { e.setPaused(d, false) }
+
+// setPaused returns the end of the Extend that runs, or nil.
+func (e *extender) setPaused(d driver.Delivery, paused bool) (ended <-chan struct{}) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x := e.held[d]
+	if x == nil {
+		return nil
+	}
+	x.paused = paused
+	return x.ended
 }
 
 // extend extends all deliveries, running and waiting ones, until ctx ends.

@@ -193,7 +193,7 @@ func (s *session) retry(ctx context.Context, t *task) {
 	if s.info.HoldsOnly || t.m.OrderKey != "" || t.delay <= shortRetry || strings.HasPrefix(t.m.Key, unprotected) {
 		return
 	}
-	if s.call(ctx, t, func(ctx context.Context) error { return t.d.Nak(ctx, t.delay) }) || t.gone {
+	if s.nak(ctx, t, t.delay) || t.gone {
 		t.next = nextDone
 	}
 }
@@ -240,7 +240,7 @@ func (s *session) letterFailed(ctx context.Context, t *task) {
 		s.dropIfGone(ctx, t)
 		return
 	}
-	if !s.call(ctx, t, func(ctx context.Context) error { return t.d.Nak(ctx, letterPause) }) {
+	if !s.nak(ctx, t, letterPause) {
 		s.dropIfGone(ctx, t) // Forward need not notice that the delivery is over
 		return
 	}
@@ -261,9 +261,24 @@ func (s *session) dropIfGone(ctx context.Context, t *task) {
 // message. If the broker misses it, it redelivers the message later.
 func (s *session) giveBack(ctx context.Context, t *task) {
 	t.next = nextDone
-	if s.call(ctx, t, func(ctx context.Context) error { return t.d.Nak(ctx, 0) }) {
+	if s.nak(ctx, t, 0) {
 		s.c.observe(ctx, Event{Kind: EventReturned, Message: t.m, Disposition: t.disp})
 	}
+}
+
+// nak gives the message back. An Extend after that would keep it from other consumers, so
+// that none runs or begins unless the Nak fails: then the message is still here.
+func (s *session) nak(ctx context.Context, t *task, delay time.Duration) bool {
+	ok := s.call(ctx, t, func(ctx context.Context) error {
+		if err := s.extends.pause(ctx, t.d); err != nil {
+			return err
+		}
+		return t.d.Nak(ctx, delay)
+	})
+	if !ok {
+		s.extends.resume(t.d)
+	}
+	return ok
 }
 
 // settleTimeout is how long one call of a Delivery or of Stop may take.

@@ -60,7 +60,8 @@ var ErrGone = errors.New("consume: the delivery is over")
 
 // Delivery is one delivery of a message. Serve settles each by one successful
 // Ack or by Nak. Any goroutine may call Ack, Nak, Forward and Extend, one at a
-// time except Extend, which may be called beside another.
+// time, except that Extend may be called beside Ack and Forward. No Extend is called
+// beside a Nak, or after one that has succeeded.
 type Delivery interface {
 	Message() *Message
 	// Ack says that the message is done. It returns nil only if the broker

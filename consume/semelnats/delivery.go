@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,9 +20,6 @@ type delivery struct {
 	m      jetstream.Msg
 	own    *consume.Message
 	copied atomic.Pointer[string] // the reason of its copy; nil: there is no copy
-
-	mu   sync.Mutex // held while an Extend is sent
-	back bool       // it was given back
 }
 
 // Message implements driver.Delivery.
@@ -46,36 +42,16 @@ func (d *delivery) Ack(ctx context.Context) error {
 // that the next pull, also one of another member on another server of the cluster, gets
 // it before the messages after it. If the answer is lost, the message may come again at
 // once or after its AckWait.
-//
-// No Extend is sent after it, because the server would replace the delay by AckWait.
 func (d *delivery) Nak(ctx context.Context, delay time.Duration) error {
 	text := "-NAK"
 	if delay > 0 {
 		text = fmt.Sprintf(`-NAK {"delay": %d}`, delay.Nanoseconds())
 	}
-	d.setBack(true)
-	err := d.s.request(ctx, d.m.Reply(), text)
-	if err != nil { // the Consumer keeps the message, and extends it again
-		d.setBack(false)
-	}
-	return err
+	return d.s.request(ctx, d.m.Reply(), text)
 }
 
-func (d *delivery) setBack(back bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.back = back
-}
-
-// Extend implements driver.Delivery. It does nothing after a Nak that succeeded.
-func (d *delivery) Extend(context.Context) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.back {
-		return nil
-	}
-	return repeatable(d.m.InProgress())
-}
+// Extend implements driver.Delivery.
+func (d *delivery) Extend(context.Context) error { return repeatable(d.m.InProgress()) }
 
 // Forward implements driver.Delivery. It returns nil after a stream has stored
 // the copy.

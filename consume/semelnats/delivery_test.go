@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -74,23 +73,5 @@ func TestDelivery_SettledBefore_IsNoError(t *testing.T) {
 	}
 	if err := d.Extend(t.Context()); err != nil {
 		t.Errorf("Extend: %v", err)
-	}
-}
-
-// The server replaces the delay of a Nak by AckWait if InProgress follows. If the Nak has
-// failed, the message is still here.
-func TestExtend_AfterNak_SendsNothingUnlessNakFailed(t *testing.T) {
-	for want, refused := range map[string]error{"": nil, "in progress": errors.New("no server")} {
-		m := &spoken{}
-		d := &delivery{s: &Source{request: func(context.Context, string, string) error { return refused }}, m: m, own: &consume.Message{}}
-		if err := d.Nak(t.Context(), time.Second); !errors.Is(err, refused) {
-			t.Error(err)
-		}
-		if err := d.Extend(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if got := strings.Join(m.words, ", "); got != want {
-			t.Errorf("after a Nak with the error %v the server is told %q, want %q", refused, got, want)
-		}
 	}
 }

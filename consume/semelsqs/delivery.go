@@ -23,9 +23,8 @@ type delivery struct {
 	s      *Source
 	raw    types.Message
 	own    *consume.Message
-	limit  time.Time     // until when SQS can hide it
-	change chan struct{} // holds a value while a change of visibility runs
-	isBack bool          // it was given back; of the holder of change
+	limit  time.Time // until when SQS can hide it
+	change *entry    // the last change of its visibility; nil: there was none
 }
 
 // limitMargin is how much earlier than the limit of SQS a visibility time-out ends, so that a
@@ -34,7 +33,7 @@ const limitMargin = 30 * time.Second
 
 // delivery is the delivery of a message that was received at a time, or later.
 func (s *Source) delivery(m types.Message, received time.Time) *delivery {
-	d := &delivery{s: s, raw: m, own: Decode(s.name, &m), limit: received.Add(maxVisibility - limitMargin), change: make(chan struct{}, 1)}
+	d := &delivery{s: s, raw: m, own: Decode(s.name, &m), limit: received.Add(maxVisibility - limitMargin)}
 	switch {
 	case s.opt.OrderKey != nil:
 		d.own.OrderKey = s.opt.OrderKey(d.own)
@@ -59,56 +58,35 @@ func (d *delivery) Ack(ctx context.Context) error {
 	return d.s.deletes.start(aws.ToString(d.raw.ReceiptHandle), 0).wait(ctx)
 }
 
-// Nak implements driver.Delivery. It waits for an Extend that runs, because a late
-// extension would hide the message that was given back. SQS cannot hide a message for
-// longer than 12 hours after its receive, so that a longer delay ends then.
+// Nak implements driver.Delivery. SQS cannot hide a message for longer than 12 hours after
+// its receive, so that a longer delay ends then.
 func (d *delivery) Nak(ctx context.Context, delay time.Duration) error {
-	select {
-	case d.change <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	d.isBack = true
-	err := d.setVisibility(ctx, min(delay, time.Until(d.limit)))
-	if err != nil { // the Consumer keeps the message, and extends it again
-		go func() {
-			d.change <- struct{}{}
-			d.isBack = false
-			<-d.change
-		}()
-	}
-	return err
+	return d.setVisibility(ctx, min(delay, time.Until(d.limit)))
 }
 
-// Extend implements driver.Delivery. It does nothing after a Nak that succeeded.
+// Extend implements driver.Delivery.
 func (d *delivery) Extend(ctx context.Context) error {
-	select {
-	case d.change <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 	left := time.Until(d.limit)
-	if d.isBack || left <= 0 {
-		isBack := d.isBack
-		<-d.change
-		if isBack {
-			return nil
-		}
+	if left <= 0 {
 		return fmt.Errorf("semelsqs: message %s: was received 12 hours ago, which is as long as SQS hides a message; it will be received again while it is here", d.own.Origin.ID)
 	}
 	return d.setVisibility(ctx, min(d.s.visibility(), left))
 }
 
-// setVisibility changes the visibility, in whole seconds, rounded up. The caller holds
-// change, which is free again after the answer, also if ctx ends before.
+// setVisibility changes the visibility, in whole seconds, rounded up. It waits for the answer
+// to an earlier change whose caller has not waited, because SQS could take the two in the other
+// order.
 func (d *delivery) setVisibility(ctx context.Context, after time.Duration) error {
+	if d.change != nil {
+		select {
+		case <-d.change.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	seconds := int32((max(0, after) + time.Second - 1) / time.Second)
-	e := d.s.changes.start(aws.ToString(d.raw.ReceiptHandle), seconds)
-	go func() {
-		<-e.done
-		<-d.change
-	}()
-	return e.wait(ctx)
+	d.change = d.s.changes.start(aws.ToString(d.raw.ReceiptHandle), seconds)
+	return d.change.wait(ctx)
 }
 
 // Forward implements driver.Delivery. It returns nil after the queue has the copy.

@@ -3,6 +3,8 @@ package semelsqs
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -86,6 +88,37 @@ func TestNak_Fails_MessageIsExtendedAgain(t *testing.T) {
 			t.Errorf("the message is hidden until %v, %v; want one extension", *hidden, err)
 		}
 		synctest.Wait()
+	})
+}
+
+// SQS could take two changes of a message in the other order if they are in one request, or in
+// two at once. An Extend that was given up may have its request still.
+func TestNak_ExtendHasNoAnswer_IsSentAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, _ := limited(t, &Options{Visibility: 30 * time.Second})
+		var requests []string
+		d.s.changes.send = func(_ context.Context, es []*entry) {
+			request := ""
+			for _, e := range es {
+				request += fmt.Sprintf("%s %d ", e.handle, e.seconds)
+			}
+			requests = append(requests, request)
+			time.Sleep(2 * time.Second)
+		}
+		d.s.changes.start("another message", 1)
+		synctest.Wait() // its request runs
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := d.Extend(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Extend: %v", err)
+		}
+		if err := d.Nak(t.Context(), time.Minute); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if want := []string{"another message 1 ", "h 30 ", "h 60 "}; !slices.Equal(requests, want) {
+			t.Errorf("the requests are %q, want %q", requests, want)
+		}
 	})
 }
 

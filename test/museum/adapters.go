@@ -20,9 +20,10 @@ var adapters = []Mutant{
 		Old: `context.WithoutCancel(ctx), wait+receiveGrace`, New: `ctx, wait+receiveGrace`,
 	},
 	{
-		Name: "SQS: a late extension hides a message that was given back", Rule: "ack",
-		Dir: simple, Func: "(*delivery).Nak", Package: simple, Run: "TestNak_ThenExtend_VisibilityChangesOnce",
-		Old: `d.isBack = true`, New: `_ = d.isBack`,
+		Name: "SQS: an extension and the pause after it are in one request, and the extension counts", Rule: "ack",
+		Dir: simple, Func: "(*delivery).setVisibility", Package: simple, Run: "TestNak_ExtendHasNoAnswer_IsSentAfterIt",
+		Old: `case <-d.change.done:`, New: `case <-d.change.done:
+			default:`,
 	},
 	{
 		Name: "SQS: a pause beyond the 12 hours is refused, so that a retry comes too soon", Rule: "ack",
@@ -35,13 +36,8 @@ var adapters = []Mutant{
 		Old: `min(d.s.visibility(), left)`, New: `d.s.visibility()`,
 	},
 	{
-		Name: "SQS: a message that could not be given back is given to others while it waits", Rule: "rule 7",
-		Dir: simple, Func: "(*delivery).Nak", Package: simple, Run: "TestNak_Fails_MessageIsExtendedAgain",
-		Old: `d.isBack = false`, New: `d.isBack = true`,
-	},
-	{
 		Name: "SQS: a pause is rounded down, so that a retry comes too soon", Rule: "ack",
-		Dir: simple, Func: "(*delivery).setVisibility", Package: simple, Run: "TestNak_ThenExtend_VisibilityChangesOnce",
+		Dir: simple, Func: "(*delivery).setVisibility", Package: simple, Run: "TestNak_AfterExtend_IsTheLastChange",
 		Old: `(max(0, after) + time.Second - 1) / time.Second`, New: `max(0, after) / time.Second`,
 	},
 	{

@@ -111,6 +111,21 @@ var consumers = []Mutant{
 		Old: "context.WithCancel(context.WithoutCancel(ctx))", New: "context.WithCancel(hctx)",
 	},
 	{
+		Name: "an extension hides a message that was given back", Rule: "ack",
+		Dir: consumer, Func: "(*extender).each", Package: consumer, Run: "TestNak_ExtendRunsOrIsDue_NakIsLast",
+		Old: "if x.paused || x.ended != nil {", New: "if x.ended != nil {",
+	},
+	{
+		Name: "an extension that runs hides a message that is given back meanwhile", Rule: "ack",
+		Dir: consumer, Func: "(*extender).setPaused", Package: consumer, Run: "TestNak_ExtendRunsOrIsDue_NakIsLast",
+		Old: "return x.ended", New: "return nil",
+	},
+	{
+		Name: "a message that could not be given back is given to others while it waits", Rule: "rule 7",
+		Dir: consumer, Func: "(*session).nak", Package: consumer, Run: "TestNak_ExtendRunsOrIsDue_NakIsLast",
+		Old: "s.extends.resume(t.d)", New: "",
+	},
+	{
 		Name: "a message is given back while the source still takes", Rule: "lanes",
 		Dir: consumer, Func: "(*session).startReady", Package: consumer, Run: "TestServe_ContextEnds_StopsTheSource",
 		Old: "case s.returning || t.revoked():", New: "case s.draining || t.revoked():",

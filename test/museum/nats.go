@@ -18,11 +18,6 @@ var jetStreams = []Mutant{
 		Old: `text := "-NAK"`, New: `text := "+TERM"`,
 	},
 	{
-		Name: "NATS: a late extension replaces the delay of a message that was given back", Rule: "ack",
-		Dir: stream, Func: "(*delivery).Extend", Package: stream, Run: "TestExtend_AfterNak_SendsNothingUnlessNakFailed",
-		Old: "if d.back {", New: "if false {",
-	},
-	{
 		Name: "NATS: a letter with a header that the client refuses is never stored", Rule: "ack",
 		Dir: stream, Func: "newMsg", Package: stream, Run: "TestLetter_HeadersThatClientRefuses_ComeBack",
 		Old: "case !sendable(h):", New: "case false:",

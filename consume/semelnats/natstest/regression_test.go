@@ -138,8 +138,9 @@ func TestForward_EachNameThatNATSAllows_IsInTheLetter(t *testing.T) {
 	}
 }
 
-// An extension that runs beside a Nak must not change the Nak's delay.
-func TestExtend_AfterNak_DelayStays(t *testing.T) {
+// The server replaces the delay of a Nak by AckWait if an extension follows, so that the Consumer
+// sends none after it.
+func TestNak_AfterExtend_DelayStays(t *testing.T) {
 	b := open(t, func(c *jetstream.ConsumerConfig) { c.AckWait = time.Hour })
 	b.Publish(t, keyed("k"))
 	s := b.Connect(t)
@@ -150,10 +151,10 @@ func TestExtend_AfterNak_DelayStays(t *testing.T) {
 			ds, _ = s.Next(ctx, 1)
 			return len(ds) == 1
 		})
-		if err := ds[0].Nak(ctx, 10*time.Millisecond); err != nil {
+		if err := ds[0].Extend(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if err := ds[0].Extend(ctx); err != nil {
+		if err := ds[0].Nak(ctx, 10*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}
