@@ -23,6 +23,7 @@ type fakeClient struct {
 	refuse     map[string]error // by the topic
 	partitions []string         // of the topic; nil: it has none
 	gaveUp     string           // a partition that its consumer has lost
+	onGaveUp   func()           // before a subscription of it; nil: nothing
 }
 
 func (c *fakeClient) TopicPartitions(topic string) ([]string, error) {
@@ -33,6 +34,9 @@ func (c *fakeClient) TopicPartitions(topic string) ([]string, error) {
 }
 
 func (c *fakeClient) Subscribe(o pulsar.ConsumerOptions) (pulsar.Consumer, error) {
+	if c.onGaveUp != nil && o.Topic == c.gaveUp {
+		c.onGaveUp()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.refuse[o.Topic]; err != nil {

@@ -27,6 +27,7 @@ type link struct {
 	probe *probe              // nil: none runs
 	heard map[int32]time.Time // when a message last came, by the partition
 
+	trying      chan struct{} // has a value while partitions are tried
 	abandoned   chan struct{}
 	abandonOnce sync.Once
 	closed      chan struct{}
@@ -36,7 +37,7 @@ type link struct {
 func newLink(s *Source) *link {
 	l := &link{
 		s: s, messages: make(chan pulsar.ConsumerMessage, s.opt.ReceiverQueue), asked: time.Now(), heard: map[int32]time.Time{},
-		abandoned: make(chan struct{}), closed: make(chan struct{}),
+		trying: make(chan struct{}, 1), abandoned: make(chan struct{}), closed: make(chan struct{}),
 	}
 	redeliver := func(id pulsar.MessageID) { l.consumer.NackID(id) }
 	l.unsettled = unsettled{redeliver: redeliver, entries: map[place]*entry{}}
@@ -128,15 +129,17 @@ func (l *link) ask(p *probe) {
 	}
 	end := probed{partitions: len(ids), err: err}
 	if err != nil && l.s.opt.Type == pulsar.Exclusive {
+		l.trying <- struct{}{}
 		end.stays = l.s.tryPartitions(l.isOver)
+		<-l.trying
 	}
 	p.done <- end
 }
 
 // health says how the connection is. If the link is broken, the client does not connect
 // again by itself. If the broker does not answer, or the link must stay although it is
-// broken, health returns an error; isNew says that it is the first one of its probe. If a partition is only idle, health asks the broker to
-// send its messages without an ack again.
+// broken, health returns an error; isNew says that it is the first one of its probe. If a
+// partition is only idle, health asks the broker to send its messages without an ack again.
 func (l *link) health(now time.Time) (broken, isNew bool, _ error) {
 	if l.probe == nil {
 		if now.Sub(l.asked) >= probeEvery {
@@ -199,7 +202,8 @@ func (l *link) closeIfDone(ctx context.Context) {
 	}
 }
 
-// close begins the end of the link.
+// close begins the end of the link. If a partition is tried, the link ends after the consumer
+// that tries it, because the broker would refuse the next member of an exclusive subscription.
 func (l *link) close() {
 	l.closeOnce.Do(func() {
 		l.unsettled.clear()
@@ -209,6 +213,8 @@ func (l *link) close() {
 				l.consumer.Close()
 			}
 			l.copies.close()
+			l.trying <- struct{}{} // after it nothing is tried any more, because isOver
+			<-l.trying
 		}()
 	})
 }

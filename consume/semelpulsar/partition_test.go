@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -122,6 +123,51 @@ func TestNext_OnePartitionGivenUpAndAway_ExclusiveReadsTheOthers(t *testing.T) {
 		}
 		s.link.Load().abandon()
 	})
+}
+
+// The broker takes no second member, also not for a partition that is only tried: the next
+// member would be refused as busy, and its Serve would end.
+func TestStopAndInfo_PartitionIsTried_WaitForItsConsumer(t *testing.T) {
+	for name, end := range map[string]func(ctx context.Context, s *Source) error{
+		"Stop": func(ctx context.Context, s *Source) error { return s.Stop(ctx) },
+		"Info": func(ctx context.Context, s *Source) error { _, err := s.Info(ctx); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, client := subscribed(t, Options{Type: pulsar.Exclusive})
+				client.gaveUp = "persistent://public/default/orders-partition-1"
+				client.partitions = []string{client.gaveUp}
+				var tried atomic.Bool
+				answer := make(chan struct{})
+				client.onGaveUp = func() {
+					tried.Store(true)
+					<-answer
+				}
+				client.last().probeErr = errors.New("failed to getLastMessageID: connection closed")
+				for !tried.Load() {
+					if _, err := s.Next(t.Context(), 1); err != nil {
+						t.Fatal(err)
+					}
+				}
+				ended := make(chan error, 1)
+				go func() { ended <- end(t.Context(), s) }()
+				synctest.Wait()
+				if len(ended) > 0 {
+					t.Error("it has returned while a partition is tried")
+				}
+				close(answer)
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+				for _, c := range client.consumers {
+					if c.opt.Topic == client.gaveUp && !c.isClosed() {
+						t.Error("it has returned, and the consumer of the partition that was tried is open")
+					}
+				}
+				s.link.Load().abandon()
+			})
+		})
+	}
 }
 
 // A connection that was lost a moment ago is no partition that was given up.

@@ -41,6 +41,14 @@ var pulsars = []Mutant{
 		Old: "end.stays = l.s.tryPartitions(l.isOver)", New: "end.stays = nil",
 	},
 	{
+		Name: "Pulsar: a stop leaves a consumer that tries a partition, and the next member is refused", Rule: "rule 14",
+		Dir: pulsar, Func: "(*link).close", Package: pulsar, Run: "TestStopAndInfo_PartitionIsTried_WaitForItsConsumer",
+		Old: `
+			l.trying <- struct{}{}
+			<-l.trying`,
+		New: "",
+	},
+	{
 		Name: "Pulsar: a copy of a message that has come again is tried for ever", Rule: "ack",
 		Dir: pulsar, Func: "(*delivery).Forward", Package: pulsar, Run: "TestForward_SubscribedAgain_IsErrGone",
 		Old: `if d.l.isAbandoned() {`, New: `if d.l.isAbandoned() && false {`,
