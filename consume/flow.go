@@ -27,7 +27,7 @@ func (s *session) startReady(ctx, hctx context.Context) {
 		case s.draining: // given back once the source has stopped
 			waiting = append(waiting, s.ready[i])
 			continue
-		case t.step == stepSettle: // it needs no handler, so Concurrency does not limit it
+		case t.isDecided(): // it needs no handler, so Concurrency does not limit it
 		case s.outage.on && !t.probe && !t.alone:
 			s.outage.stalled = append(s.outage.stalled, t)
 			continue
@@ -169,7 +169,7 @@ func (s *session) ended(ctx context.Context, t *task) {
 // that is held: its outcome is stored, and so is its copy, if it has one. After too many
 // refusals it does not wait for the copy either, because its lane would stop for ever.
 func (t *task) mayBeOvertaken() bool {
-	return t.step == stepSettle && (t.disp.Action == driver.Ack || t.forwarded || t.failed >= maxSettlements)
+	return t.isDecided() && (t.disp.Action == driver.Ack || t.forwarded || t.failed >= maxSettlements)
 }
 
 // hold keeps a message here for a while.

@@ -38,18 +38,18 @@ var consumers = []Mutant{
 	{
 		Name: "an ack is trusted to have arrived", Rule: "ack", Parent: "M24: nats-server#4786",
 		Dir: consumer, Func: "(*session).settle", Package: consumer, Run: "TestSettle",
-		Old: "case s.call(ctx, t, t.d.Ack):", New: "case s.call(ctx, t, t.d.Ack) || true:",
+		Old: "switch s.call(ctx, t, t.d.Ack) {", New: "switch s.call(ctx, t, t.d.Ack); replyOK {",
 	},
 	{
 		Name: "a message is acked without its copy", Rule: "ack",
 		Dir: consumer, Func: "(*session).settle", Package: consumer, Run: "TestSettle_AckOfALetterFails_DoesNotRepeatTheCopy|TestSettle_CopyFails_RepeatsThenAcksOnce",
 		Old: `
-				s.letterFailed(ctx, t)
+				s.letterFailed(ctx, t, answer)
 				return
 			}
 			t.forwarded`,
 		New: `
-				s.dropIfGone(ctx, t)
+				_ = answer
 			}
 			t.forwarded`,
 	},
@@ -91,7 +91,7 @@ var consumers = []Mutant{
 	{
 		Name: "letters that cannot be sent stop the consumer", Rule: "ack",
 		Dir: consumer, Func: "(*session).letterFailed", Package: consumer, Run: "TestLetter_TwoGroups_HaveTwoIDs|TestSettle_LettersFail_OtherMessagesGoOn",
-		Old: "if t.gone || t.failed < maxSettlements || s.info.HoldsOnly {", New: "if true {",
+		Old: "if isLast {", New: "if isLast && false {",
 	},
 	{
 		Name: "what another has taken over is acked", Rule: "ack",
