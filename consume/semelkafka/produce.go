@@ -57,18 +57,19 @@ func (Stamper) OnProduceRecordBuffered(r *kgo.Record) {
 
 // producer sends records. A broker refuses a whole batch, and a client compares sizes before
 // compression. So a record that is refused for its size is sent again, alone in its batch and
-// whatever its size, by a second client, and the broker decides about it.
+// whatever its size, by a second client, and the broker decides about it. Its partition is the
+// one that the first client has chosen.
 type producer struct {
 	client *kgo.Client
 	large  func() (*kgo.Client, error)
-	places sync.Map // chan struct{} by topic: has one while the second client has a record of the topic
+	turns  sync.Map // chan struct{} by place: has one while the second client has a record of the partition
 }
 
 // newProducer makes a producer that sends by a client. The second client has these options,
 // and is closed with the first.
 func newProducer(client *kgo.Client, opts ...kgo.Opt) *producer {
 	return &producer{client: client, large: sync.OnceValues(func() (*kgo.Client, error) {
-		large, err := kgo.NewClient(opts...)
+		large, err := kgo.NewClient(append(slices.Clone(opts), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 		if err == nil {
 			context.AfterFunc(client.Context(), large.Close)
 		}
@@ -86,13 +87,13 @@ func (p *producer) produce(ctx context.Context, r *kgo.Record) error {
 	if err != nil {
 		return err
 	}
-	v, _ := p.places.LoadOrStore(r.Topic, make(chan struct{}, 1))
-	place := v.(chan struct{}) //nolint:forcetypeassert // nothing else is stored
+	v, _ := p.turns.LoadOrStore(place{r.Topic, r.Partition}, make(chan struct{}, 1))
+	turn := v.(chan struct{}) //nolint:forcetypeassert // nothing else is stored
 	select {
-	case place <- struct{}{}:
-		defer func() { <-place }()
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
 	case <-ctx.Done():
-		return fmt.Errorf("is not sent, because the large message before it has no answer: %w", ctx.Err())
+		return fmt.Errorf("is not sent, because the large message before it in its partition has no answer: %w", ctx.Err())
 	}
 	if err := ctx.Err(); err != nil { // a lease can end without Done
 		return err
@@ -122,8 +123,8 @@ var sinkLimits = outbox.Limits{
 // A message whose topic's name is invalid is poison, and so is one that is larger than the
 // topic's max.message.bytes or the client's kgo.BrokerMaxWriteBytes (100 MiB by default).
 // The client's batches have up to 1 MB (kgo.ProducerBatchMaxBytes). A larger message, and
-// each one of a batch that the broker refuses, is sent alone, one at a time for each topic,
-// by a second client with the same options, which is closed with the first.
+// each one of a batch that the broker refuses, is sent alone, one at a time for each
+// partition, by a second client with the same options, which is closed with the first.
 func NewSink(client *kgo.Client) (outbox.Sink, error) {
 	if client == nil {
 		return nil, errors.New("semelkafka: NewSink: the client is nil")

@@ -127,12 +127,17 @@ var kafkas = []Mutant{
 		Name: "Kafka: a message waits for one of a partition that is away", Rule: "outbox",
 		Dir: kafka, Func: "(*producer).produce", Package: "consume/semelkafka/kafkatest", Run: "TestSink_MessageTooLargeWhileOnePartitionIsAway",
 		Old: "err := p.client.ProduceSync(ctx, r).FirstErr()",
-		New: "all, _ := p.places.LoadOrStore(\"\", make(chan struct{}, 1))\nall.(chan struct{}) <- struct{}{}\nerr := p.client.ProduceSync(ctx, r).FirstErr()\n<-all.(chan struct{})",
+		New: "all, _ := p.turns.LoadOrStore(\"\", make(chan struct{}, 1))\nall.(chan struct{}) <- struct{}{}\nerr := p.client.ProduceSync(ctx, r).FirstErr()\n<-all.(chan struct{})",
 	},
 	{
 		Name: "Kafka: large messages of a topic that is away fail one after the other", Rule: "outbox",
 		Dir: kafka, Func: "(*producer).produce", Package: "consume/semelkafka/kafkatest", Run: "TestSink_LargeMessagesOfTopicThatIsAway",
-		Old: "large.ProduceSync(ctx, r)", New: "large.ProduceSync(ctx, &kgo.Record{Topic: r.Topic, Key: r.Key, Headers: r.Headers, Value: r.Value})",
+		Old: "large.ProduceSync(ctx, r)", New: "large.ProduceSync(ctx, &kgo.Record{Topic: r.Topic, Partition: r.Partition, Key: r.Key, Headers: r.Headers, Value: r.Value})",
+	},
+	{
+		Name: "Kafka: large messages wait for those of a partition that is away, and use up their attempts", Rule: "outbox",
+		Dir: kafka, Func: "(*producer).produce", Package: "consume/semelkafka/kafkatest", Run: "TestSink_LargeMessagesOfPartitionThatIsAway",
+		Old: "place{r.Topic, r.Partition}", New: "place{topic: r.Topic}",
 	},
 	{
 		Name: "Kafka: a sink consumes in the group of its client", Rule: "outbox",
