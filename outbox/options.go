@@ -26,7 +26,7 @@ type Options struct {
 	Batch int
 	// InFlight is the most messages that are being sent, or sent and not yet recorded:
 	// 1024 by default. At that number the publisher takes no more. A topic gets at most
-	// half of the room that the other topics leave, so that one that hangs delays no other.
+	// half of the places that the other topics leave free, so that one that hangs delays no other.
 	InFlight int
 	// Poll is how often an idle publisher looks for messages: 1 s by default, 20 ms if
 	// the store has no notifications.
@@ -36,8 +36,8 @@ type Options struct {
 	// a random part. It is at most LongestDelay.
 	Backoff func(n int) time.Duration
 	// MaxAttempts quarantines a message that has failed so often, if this publisher has
-	// sent another one of its topic since the attempt before: only then the message is the
-	// cause, and not the topic. 0, the default: only a poison message goes to the quarantine.
+	// sent another one of its topic since the attempt before: otherwise the topic may be
+	// away. 0, the default: only a poison message goes to the quarantine.
 	MaxAttempts int
 	// Retention is how long messages are kept after they were sent. 0, the default: they
 	// are deleted.

@@ -27,9 +27,14 @@ type session struct {
 	lastWork time.Time            // when there were messages last
 	lastSent map[string]time.Time // by topic, for MaxAttempts
 	outages  outages              // by topic
-	nextLook time.Time            // while topics are paused and no other has messages: when to look again
-	draining bool                 // Run's context has ended
-	stopped  bool                 // Options.Drain is over
+	noOther  time.Time            // until then no topic is left out because it hangs: no other had messages
+
+	lastTopic    string    // of the message that was taken last
+	topicChanged time.Time // when messages were taken of another topic than the one before
+
+	nextLook time.Time // while topics are paused and no other has messages: when to look again
+	draining bool      // Run's context has ended
+	stopped  bool      // Options.Drain is over
 
 	poll    *time.Timer
 	answers chan answer

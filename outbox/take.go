@@ -12,17 +12,17 @@ type takeReply struct {
 	limit int
 	took  time.Duration
 	err   error
-	// paused says that messages of some topics were left out.
-	paused bool
+	// paused says that the topics of outages were left out, and stuck that those that hang were.
+	paused, stuck bool
 }
 
-// take asks the store for messages, if there may be some and there is room.
+// take asks the store for messages, if there may be some and places in flight are free.
 func (s *session) take(ctx context.Context) {
 	if s.draining || s.taking || !s.wanted || !s.lease.holds() {
 		return
 	}
 	began := time.Now()
-	limit, stuck := s.room(began)
+	limit, stuck := s.capacity(began)
 	if limit == 0 {
 		s.poll.Reset(hangsAfter) // messages that hang by then are no reason to wait
 		return
@@ -38,7 +38,6 @@ func (s *session) take(ctx context.Context) {
 	}
 	slices.SortFunc(lanes, func(a, b Lane) int { return a.Number - b.Number })
 	paused, next := s.outages.paused(began, s.nextLook)
-	paused = append(paused, stuck...)
 	if len(paused) > 0 && began.Before(s.nextLook) {
 		s.poll.Reset(next.Sub(began)) // after the last pause there is no reason to wait for nextLook
 		return
@@ -48,8 +47,8 @@ func (s *session) take(ctx context.Context) {
 	go func() {
 		limited, cancel := context.WithTimeout(ctx, storeTimeout)
 		defer cancel()
-		taken, err := s.p.store.Take(limited, lanes, busy, paused, limit)
-		s.taken <- takeReply{taken, limit, time.Since(began), err, len(paused) > 0}
+		taken, err := s.p.store.Take(limited, lanes, busy, append(paused, stuck...), limit)
+		s.taken <- takeReply{taken, limit, time.Since(began), err, len(paused) > 0, len(stuck) > 0}
 	}()
 }
 
@@ -68,15 +67,29 @@ func (s *session) adapt(r takeReply) {
 // paused and no other has messages: the store may have read all their messages to find none.
 const lookShare = 10
 
+// lookAgain: if a Take without the topics that hang finds nothing, and this long there have
+// been messages of one topic only, then no topic is left out so long, or longer.
+const lookAgain = time.Minute
+
 // onTake sends the messages that the store has returned.
 func (s *session) onTake(ctx context.Context, r takeReply) {
 	s.taking = false
 	s.adapt(r)
+	now := time.Now()
+	for i := range r.taken {
+		topic := r.taken[i].Topic
+		if s.lastTopic != "" && topic != s.lastTopic {
+			s.topicChanged = now
+		}
+		s.lastTopic = topic
+	}
+	if r.stuck && len(r.taken) == 0 && now.Sub(s.topicChanged) > lookAgain {
+		s.noOther = now.Add(max(lookAgain, lookShare*r.took))
+	}
 	if r.err != nil {
 		s.p.observe(ctx, Event{Kind: EventStoreFailed, Lane: -1, Err: r.err})
 		return // the next poll tries again
 	}
-	now := time.Now()
 	if len(r.taken) == 0 && r.paused {
 		s.nextLook = now.Add(lookShare * r.took)
 	}

@@ -66,9 +66,9 @@ var outboxes = []Mutant{
 		Old: "delete(s.outages, t.Topic)", New: "if n.answered+1 == n.taken {\ndelete(s.outages, t.Topic)\n}",
 	},
 	{
-		Name: "outbox: topics that hang take all room", Rule: "outbox",
-		Dir: outboxDir, Func: "(*session).room", Package: outboxDir, Run: "TestPublisher_ManyMessagesOfHangingTopics",
-		Old: "limit = min(limit, (left-n+1)/2)", New: "_ = n",
+		Name: "outbox: topics that hang take all places", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).capacity", Package: outboxDir, Run: "TestPublisher_ManyMessagesOfHangingTopics",
+		Old: "limit = min(limit, (free-n+1)/2)", New: "_ = n",
 	},
 	{
 		Name: "outbox: a topic that is only busy is left out, and its messages are read past", Rule: "outbox",
@@ -77,8 +77,18 @@ var outboxes = []Mutant{
 	},
 	{
 		Name: "outbox: messages of a topic that hangs are read before those of other topics", Rule: "outbox",
-		Dir: outboxDir, Func: "(*session).room", Package: outboxDir, Run: "TestPublisher_ManyMessagesOfHangingTopics",
+		Dir: outboxDir, Func: "(*session).capacity", Package: outboxDir, Run: "TestPublisher_ManyMessagesOfHangingTopics",
 		Old: "stuck = append(stuck, topic)", New: "_ = topic",
+	},
+	{
+		Name: "outbox: a publisher with one slow topic looks for others all the time", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).onTake", Package: outboxDir, Run: "TestPublisher_TopicIsSlow",
+		Old: "r.stuck && len(r.taken) == 0", New: "r.stuck && len(r.taken) < 0",
+	},
+	{
+		Name: "outbox: a Take that finds no other topic for a moment lets one that hangs take all", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).onTake", Package: outboxDir, Run: "TestPublisher_HalfOfTopicHangs_OtherTopicGoesOn",
+		Old: "now.Sub(s.topicChanged) > lookAgain", New: "now.Sub(s.topicChanged) > 0",
 	},
 	{
 		Name: "outbox: a topic is tried again while an older try still runs", Rule: "outbox",
