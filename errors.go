@@ -52,7 +52,8 @@ var (
 	// been committed. Make the same call again, with the same key, to find out.
 	// If the handler has committed the transaction itself, which it must not, the
 	// key is parked, and the error is neither ErrUnavailable nor ErrCanceled; it
-	// is one of them if the store did not answer, so that the key may not be parked.
+	// is one of them if the store did not answer, or another call has claimed the
+	// key since, so that the key may not be parked.
 	ErrInDoubt = errors.New("semel: the transaction may have been committed")
 	// ErrOutcomeNotStored: the handler ran and its result is returned, but the
 	// result could not be stored. After the lease has expired, a duplicate runs

@@ -67,8 +67,9 @@
 // used Conn, and the server does not say within StoreTimeout whether the handler has
 // committed, the call ends with semel.ErrUnavailable, which also wraps semel.ErrInDoubt,
 // and no key is parked. It ends with the same error if the handler has committed and the
-// store does not answer when the key is to be parked. If the key is not parked then, the
-// next call runs the handler again, so that the effect happens twice.
+// store does not answer when the key is to be parked, or another call has claimed the key
+// since. If the key is not parked then, the other call, or the next one, runs the handler
+// again, so that the effect happens twice.
 //
 // After the handler has returned, the methods of its transaction return
 // pgx.ErrTxClosed. The objects that LargeObjects and Conn have returned would still work,

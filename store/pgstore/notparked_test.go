@@ -66,3 +66,24 @@ func TestAtomic_HandlerCommitsAndKeyCannotBeParked_Unavailable(t *testing.T) {
 		})
 	}
 }
+
+// The key is not parked, because another call has claimed it after the handler's COMMIT.
+func TestAtomic_HandlerCommitsAndAnotherClaims_ErrorDoesNotSayParked(t *testing.T) {
+	t.Parallel()
+	p := newShop(t, openNew(t, nil), nil)
+	err := Once(t.Context(), p.a, call("k"), func(ctx context.Context, _ *semel.Execution, tx pgx.Tx) error {
+		if _, err := tx.Conn().Exec(ctx, "INSERT INTO "+p.table+" VALUES ('k'); COMMIT"); err != nil {
+			return err
+		}
+		if _, err := Do(t.Context(), p.a, call("k"), p.pay("again", nil)); err != nil {
+			t.Error(err)
+		}
+		return nil
+	})
+	if !errors.Is(err, semel.ErrUnavailable) || !errors.Is(err, semel.ErrInDoubt) || strings.Contains(err.Error(), "is parked") {
+		t.Errorf("the call: %v; want ErrUnavailable, in doubt, and no word that the key is parked", err)
+	}
+	if r, err := p.record(t, "k"); r.State != store.Completed {
+		t.Errorf("the record is %v, %v; want the outcome of the other call", r.State, err)
+	}
+}

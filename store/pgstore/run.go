@@ -249,8 +249,8 @@ func (a *Atomic) noteAttempt(ctx context.Context, t *storeTx, why string) error 
 	return a.note(ctx, t, p)
 }
 
-// noteDoubt parks the key of a transaction that its handler may have committed, unless
-// another caller has claimed the key since.
+// noteDoubt parks the key of a transaction that its handler may have committed. If another
+// call has claimed the key since, it returns errClaimedSince.
 func (a *Atomic) noteDoubt(ctx context.Context, t *storeTx) error {
 	if t.claimed == nil {
 		return nil
@@ -274,10 +274,16 @@ func (a *Atomic) note(ctx context.Context, t *storeTx, p store.Proposal) (err er
 		f, err = a.notes.Claim(ctx, p)
 	}
 	if err == nil && !f.Won && p.State == store.Unknown && f.Record.Owner == t.claimed.Owner && !f.Record.State.Terminal() {
-		_, err = a.notes.Swap(ctx, f.Record.Seen(), p)
+		f, err = a.notes.Swap(ctx, f.Record.Seen(), p)
+	}
+	if err == nil && !f.Won && p.State == store.Unknown && f.Record.State != store.Unknown && f.Record.Owner != t.claimed.Owner {
+		err = errClaimedSince
 	}
 	return err
 }
+
+// errClaimedSince: the key of a transaction that its handler has committed is not parked.
+var errClaimedSince = errors.New("another call has claimed the key since")
 
 func newOwnerToken() (owner store.Owner) {
 	_, _ = crand.Read(owner[:]) // it never fails

@@ -83,6 +83,11 @@ var postgresTxs = []Mutant{
 		Old: "case parkErr != nil:", New: "case parkErr != nil && !known:",
 	},
 	{
+		Name: "PostgreSQL, Atomic: a key that another call has claimed is said to be parked", Rule: "rule 9",
+		Dir: postgres, Func: "(*Atomic).note", Package: postgres, Run: "TestAtomic_HandlerCommitsAndAnotherClaims_ErrorDoesNotSayParked",
+		Old: "err = errClaimedSince", New: "err = nil",
+	},
+	{
 		Name: "PostgreSQL, Atomic: a commit of the handler is missed where the store's own got no answer", Rule: "atomic",
 		Dir: postgres, Func: "(*Atomic).afterCommit", Package: postgres, Run: "TestAtomic_HandlerCommitsAndCommitUnanswered_Parked",
 		Old: `if known && !committed && t.finished.XID() != ""`, New: `if known && committed && t.finished.XID() != ""`,
