@@ -111,6 +111,11 @@ func (d *driverTxCall) Settle(ctx context.Context, o store.Outcome, err error) (
 	return d.call.end(d.call.settle(ctx, d.call.x, o, err))
 }
 
+func (d *driverTxCall) Refuse(ctx context.Context, err error) {
+	c := &d.call.pendingCall
+	c.guard.observe(ctx, Event{Kind: EventRefused, EndsCall: true, Policy: c.call.Policy, Err: err}, c.key)
+}
+
 // The methods below are for package saga.
 
 // Store is the Guard's store.

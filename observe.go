@@ -16,7 +16,8 @@ type Event struct {
 	Kind string
 	// EndsCall is true for the one event that says how a call ended, and false
 	// for what happens on the way or in the background. An invalid call has no
-	// event. In a transaction that the caller commits, the event comes before the commit.
+	// event. In a transaction that the caller commits, and of a call within the handler
+	// of another, the event comes before the commit.
 	EndsCall  bool
 	Operation string
 	Tenant    string // as in the store: hashed, with Options.HashKeys; empty: Shared
@@ -82,8 +83,12 @@ func (g *Guard) observe(ctx context.Context, e Event, k store.Key) {
 func (e Event) afterTx(err error) Event {
 	_, kept := errors.AsType[*Failure](err)
 	stored := e.Kind == EventExecuted || e.Kind == EventFailed
-	if err != nil && !kept && (stored || e.Kind == EventReleased && errors.Is(err, ErrInDoubt)) {
+	switch {
+	case err == nil || kept:
+	case stored || e.Kind == EventReleased && errors.Is(err, ErrInDoubt):
 		e.Kind, e.Err = EventNotStored, err
+	case e.Kind == EventReplayed && !errors.Is(err, ErrNotKept): // the caller did not get the result
+		e.Kind, e.Err = EventRefused, err
 	}
 	return e
 }

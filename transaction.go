@@ -175,10 +175,17 @@ func (t *txCall) run(ctx context.Context, x *Execution, fn Handler) error {
 	handlerCtx, cancel := x.handlerContext(ctx)
 	defer cancel(nil)
 	var o store.Outcome
+	returned := false
+	defer func() {
+		if !returned {
+			t.guard.observeEnd(ctx, x, EventReleased, errPanicked)
+		}
+	}()
 	handlerErr, err := nested(ctx, t.tx, func() (err error) {
 		o, err = fn(handlerCtx, x)
 		return err
 	})
+	returned = true
 	if err != nil { // never the handler's own error, because its writes may still be there
 		return t.unavailable(ctx, textOnly(err))
 	}

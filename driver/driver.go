@@ -66,9 +66,10 @@ func (h *HeldEvents) Context(ctx context.Context, g *semel.Guard) context.Contex
 func (h *HeldEvents) Forget() { h.events.Forget() }
 
 // End reports the events of a call that has ended with err, and no more than one that
-// ends the call. If err is neither nil nor a *semel.Failure, a result that was to be kept
-// is reported as semel.EventNotStored.
-func (h *HeldEvents) End(err error) { h.events.End(err) }
+// ends the call; ended is false if there was none. If err is neither nil nor a
+// *semel.Failure, a result that was to be kept is reported as semel.EventNotStored, and a
+// replay, unless err is semel.ErrNotKept, as semel.EventRefused.
+func (h *HeldEvents) End(err error) (ended bool) { return h.events.End(err) }
 
 // Committed tells Semel that the transaction of a RunIn has committed, and with it the
 // step whose run is x, so that a second use of the step's name in the same run of its call
@@ -103,6 +104,8 @@ type TxCall interface {
 	HandlerContext(ctx context.Context) (context.Context, context.CancelFunc)
 	// Settle records what the handler returned, and ends its context.
 	Settle(ctx context.Context, o store.Outcome, err error) (semel.Result, error)
+	// Refuse reports that the call has ended with err without a claim.
+	Refuse(ctx context.Context, err error)
 }
 
 // NewTxCall prepares a call. The error is semel.ErrInvalid if the call is invalid.

@@ -41,8 +41,8 @@ func (e *Events) Add(endsCall bool, report func(err error)) {
 func (e *Events) Forget() { e.list = nil }
 
 // End reports the events of a call that has ended with err. Of those that end the call it
-// reports the last.
-func (e *Events) End(err error) {
+// reports the last; ended is false if there is none.
+func (e *Events) End(err error) (ended bool) {
 	list := e.list
 	e.list = nil
 	last := -1
@@ -56,4 +56,5 @@ func (e *Events) End(err error) {
 			list[i].report(err)
 		}
 	}
+	return last >= 0
 }

@@ -22,8 +22,12 @@ func TestEvents_End_ReportsTheLastThatEndsTheCall(t *testing.T) {
 	if got != nil {
 		t.Fatalf("reported %q before the end", got)
 	}
-	e.End(errors.New("down"))
-	e.End(nil) // reports nothing twice
+	if ended := e.End(errors.New("down")); !ended {
+		t.Error("no end")
+	}
+	if ended := e.End(nil); ended { // reports nothing twice
+		t.Error("a second end")
+	}
 	if want := []string{"taken over down", "refused down"}; !slices.Equal(got, want) {
 		t.Errorf("reported %q, want %q", got, want)
 	}

@@ -60,15 +60,30 @@ func (a *Atomic) runWhole(ctx context.Context, prefetched *PrefetchedBatch, call
 	if prefetched != nil {
 		prefetched.run = b
 	}
+	defer b.reportEnds(ctx) // also if fn panics
 	if _, ok := a.store.inside(ctx); ok {
 		b.fail(ctx, all(len(calls)), errors.New("pgstore: RunWhole inside a handler of the same store; run its calls one by one, with Run"))
 		return b.results
 	}
 	b.run(ctx)
-	for i := range b.events {
-		b.events[i].End(b.results[i].Err)
-	}
 	return b.results
+}
+
+// reportEnds reports how the calls have ended.
+func (b *batchRun) reportEnds(ctx context.Context) {
+	for i := range b.events {
+		b.atomic.reportEnd(ctx, &b.events[i], b.calls[i], b.results[i].Err)
+	}
+}
+
+// reportEnd reports how a call has ended. A call without an event of its own did not run.
+func (a *Atomic) reportEnd(ctx context.Context, events *driver.HeldEvents, call semel.Call, err error) {
+	if events.End(err) || err == nil {
+		return
+	}
+	if steps, invalid := driver.NewTxCall(a.guard, call); invalid == nil {
+		steps.Refuse(ctx, err)
+	}
 }
 
 // maxTogether limits the calls of one transaction, because each takes an advisory
@@ -244,57 +259,15 @@ func (c *batchCall) settle(ctx context.Context, outcome store.Outcome) {
 	c.result, c.err = c.steps.Settle(c.events.Context(ctx, c.batch.atomic.guard), outcome, c.handlerErr)
 }
 
+// reportReleased reports the end of a run that is not settled.
+func (c *batchCall) reportReleased(ctx context.Context, cause error) {
+	cause = fmt.Errorf("the transaction of the batch was rolled back: %v", cause)              //nolint:errorlint // as a Failure it would be kept
+	_, _ = c.steps.Settle(c.events.Context(ctx, c.batch.atomic.guard), store.Outcome{}, cause) // only reports cause
+}
+
 // undone reports whether the writes of the call must be undone. Only a *semel.Failure
 // that is not wrapped is stored.
 func (c *batchCall) undone() bool {
 	f, kept := c.err.(*semel.Failure) //nolint:errorlint // see above
 	return c.err != nil && (!kept || f == nil)
 }
-
-// Claim implements store.Tx.
-func (c *batchCall) Claim(ctx context.Context, p store.Proposal) (f store.Found, err error) {
-	if c.batch.prefetch != nil {
-		if f, ok, err := c.batch.prefetch.claim(c, &p); ok {
-			return f, pgwire.Explain("claim in a transaction", err)
-		}
-	}
-	c.proposal = p
-	f, err = c.batch.tx.claimID(ctx, c.id, &c.proposal)
-	if err == nil && f.Won {
-		c.claimed, c.replaced, c.pendingClaim = &c.proposal, nil, c.batch.tx.pending[c.id]
-	}
-	return f, err
-}
-
-// Swap implements store.Tx.
-func (c *batchCall) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
-	if err := c.batch.setSavepoint(ctx, saveSwap); err != nil {
-		return store.Found{}, err
-	}
-	c.hasSavepoint, c.keyResult().state = c.batch.useSavepoints, nil
-	ctx, cancel := context.WithTimeout(ctx, c.batch.tx.limit)
-	defer cancel()
-	f, err := c.batch.tx.Swap(ctx, seen, p)
-	if err == nil && f.Won {
-		c.claimed, c.replaced, c.swapped = &p, &seen, true
-	}
-	return f, err
-}
-
-// Settle implements store.Tx.
-func (c *batchCall) Settle(ctx context.Context, l store.Lease, s store.Settlement) error {
-	if c.prefetched.inserted != nil {
-		c.batch.prefetch.settle(c, &l, &s)
-		return nil
-	}
-	return c.settleNow(ctx, l, s)
-}
-
-func (c *batchCall) settleNow(ctx context.Context, l store.Lease, s store.Settlement) error {
-	ctx, cancel := context.WithTimeout(ctx, c.batch.tx.limit)
-	defer cancel()
-	return pgwire.Explain("settle in a transaction", c.batch.tx.settle(ctx, c.id, &l, &s))
-}
-
-// Nested implements store.Tx. Steps do not use it.
-func (c *batchCall) Nested(_ context.Context, fn func() error) error { return fn() }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store/pgstore/internal/handlertx"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
@@ -39,7 +38,7 @@ func (b *batchTry) runCalls(ctx context.Context, fn func([]*PendingCall) error) 
 				next = append(next, c)
 				continue
 			}
-			if !b.admits(c) {
+			if !b.admits(ctx, c) {
 				continue
 			}
 			if x := c.claim(ctx); x != nil {
@@ -66,7 +65,13 @@ func (b *batchTry) runCalls(ctx context.Context, fn func([]*PendingCall) error) 
 	return nil
 }
 
-func (b *batchTry) runHandler(ctx context.Context, admitted []*batchCall, fresh []*PendingCall, fn func([]*PendingCall) error) error {
+func (b *batchTry) runHandler(ctx context.Context, admitted []*batchCall, fresh []*PendingCall, fn func([]*PendingCall) error) (failed error) {
+	settled := 0
+	defer func() {
+		for _, c := range admitted[settled:] { // their transaction is rolled back
+			c.reportReleased(ctx, cmp.Or(failed, errPanicked))
+		}
+	}()
 	b.txUsed = false
 	if len(admitted) == 1 {
 		b.running = admitted[0]
@@ -100,6 +105,7 @@ func (b *batchTry) runHandler(ctx context.Context, admitted []*batchCall, fresh 
 		if c.handlerErr = driver.ReadableError(newCall.Err); handlerErr != nil {
 			c.handlerErr = handlerErr
 		}
+		settled++
 		c.settle(ctx, newCall.Outcome)
 		if (c.hasSavepoint || c.swapped) && c.undone() && len(admitted) > 1 {
 			return errSplitBatch // rolling back to its savepoint would undo the writes for other calls
@@ -109,15 +115,6 @@ func (b *batchTry) runHandler(ctx context.Context, admitted []*batchCall, fresh 
 		}
 	}
 	return nil
-}
-
-// admits reports whether the steps of a call may begin.
-func (b *batchTry) admits(c *batchCall) bool {
-	if c.steps != nil && b.failedKeys[c.id] { // it has waited for this failure, and must not run the handler again
-		c.err = &semel.Error{Reason: semel.ErrReleased, Operation: c.steps.Key().Operation}
-		return false
-	}
-	return c.steps != nil // nil: the call is invalid
 }
 
 // finishCall does the work that the end of a call requires. If it returns an error,

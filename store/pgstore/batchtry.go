@@ -97,6 +97,9 @@ func (b *batchRun) try(ctx context.Context, which []int, useSavepoints bool) err
 	defer func() {
 		ended := !returned && batch.txStatus() == noTx
 		t.end()
+		if !returned { // for their events
+			b.end(which, errPanicked)
+		}
 		switch {
 		case returned:
 		case (ended || t.finished.XID() != "") && t.mayHaveCommitted(ctx):

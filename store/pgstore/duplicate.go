@@ -219,3 +219,13 @@ func (d *duplicateRate) high() bool {
 	share := int64(d.share.Load())
 	return share > shareUnit/20 && share*int64(d.running.Load()) > shareUnit*2/3
 }
+
+// admits reports whether the steps of a call of a batch may begin.
+func (b *batchTry) admits(ctx context.Context, c *batchCall) bool {
+	if c.steps != nil && b.failedKeys[c.id] { // it has waited for this failure, and must not run the handler again
+		c.err = &semel.Error{Reason: semel.ErrReleased, Operation: c.steps.Key().Operation}
+		c.steps.Refuse(c.events.Context(ctx, b.atomic.guard), c.err)
+		return false
+	}
+	return c.steps != nil // nil: the call is invalid
+}

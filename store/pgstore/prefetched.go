@@ -158,3 +158,51 @@ func (a *Atomic) newPrefetch(ctx context.Context, calls []semel.Call) *batchTry 
 	batch.prefetch = prefetch
 	return batch
 }
+
+// Claim implements store.Tx.
+func (c *batchCall) Claim(ctx context.Context, p store.Proposal) (f store.Found, err error) {
+	if c.batch.prefetch != nil {
+		if f, ok, err := c.batch.prefetch.claim(c, &p); ok {
+			return f, pgwire.Explain("claim in a transaction", err)
+		}
+	}
+	c.proposal = p
+	f, err = c.batch.tx.claimID(ctx, c.id, &c.proposal)
+	if err == nil && f.Won {
+		c.claimed, c.replaced, c.pendingClaim = &c.proposal, nil, c.batch.tx.pending[c.id]
+	}
+	return f, err
+}
+
+// Swap implements store.Tx.
+func (c *batchCall) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
+	if err := c.batch.setSavepoint(ctx, saveSwap); err != nil {
+		return store.Found{}, err
+	}
+	c.hasSavepoint, c.keyResult().state = c.batch.useSavepoints, nil
+	ctx, cancel := context.WithTimeout(ctx, c.batch.tx.limit)
+	defer cancel()
+	f, err := c.batch.tx.Swap(ctx, seen, p)
+	if err == nil && f.Won {
+		c.claimed, c.replaced, c.swapped = &p, &seen, true
+	}
+	return f, err
+}
+
+// Settle implements store.Tx.
+func (c *batchCall) Settle(ctx context.Context, l store.Lease, s store.Settlement) error {
+	if c.prefetched.inserted != nil {
+		c.batch.prefetch.settle(c, &l, &s)
+		return nil
+	}
+	return c.settleNow(ctx, l, s)
+}
+
+func (c *batchCall) settleNow(ctx context.Context, l store.Lease, s store.Settlement) error {
+	ctx, cancel := context.WithTimeout(ctx, c.batch.tx.limit)
+	defer cancel()
+	return pgwire.Explain("settle in a transaction", c.batch.tx.settle(ctx, c.id, &l, &s))
+}
+
+// Nested implements store.Tx. Steps do not use it.
+func (c *batchCall) Nested(_ context.Context, fn func() error) error { return fn() }

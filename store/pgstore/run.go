@@ -56,7 +56,7 @@ func (a *Atomic) run(ctx context.Context, call semel.Call, fn semel.Handler, db 
 	var w waiter
 	defer w.leave(a.store.listener)
 	var events driver.HeldEvents
-	defer func() { events.End(err) }()
+	defer func() { a.reportEnd(ctx, &events, call, err) }()
 	for refused := 0; ; {
 		w.join(a.store.listener)
 		last := refused == pgwire.Tries-1
@@ -119,7 +119,7 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 	defer t.end()
 	var handlerErr error
 	var running *semel.Execution // nil: the handler has not begun
-	returned := false
+	returned, notAdmitted := false, false
 	var cause error // what the handler itself returned
 	defer func() {
 		if running != nil && !returned {
@@ -136,6 +136,7 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 	}()
 	res, err = driver.RunIn(events.Context(ctx, a.guard), a.guard, t, call, func(run context.Context, x *semel.Execution) (store.Outcome, error) {
 		if err := w.admit(call, x); err != nil {
+			notAdmitted = true
 			return store.Outcome{}, err
 		}
 		running = x
@@ -151,6 +152,9 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 		returned, handlerErr = true, err
 		return o, err
 	})
+	if notAdmitted {
+		events.Forget() // no attempt was released
+	}
 	// A Failure that is kept comes bare; one inside NoEffect was not kept.
 	if f, kept := err.(*semel.Failure); err != nil && (!kept || f == nil) { //nolint:errorlint // see above
 		t.end()

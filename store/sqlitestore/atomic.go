@@ -59,10 +59,10 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (re
 	if tx, ok := a.s.inside(ctx); ok {
 		return a.In(tx).Run(ctx, call, fn)
 	}
-	var events driver.HeldEvents
-	defer func() { events.End(err) }()
 	life, end := context.WithCancelCause(ctx)
 	defer end(nil)
+	var events driver.HeldEvents
+	defer func() { events.End(err) }() // before life ends, because it is the observer's context
 	t := &ownTx{s: a.s, life: life, end: end}
 	defer t.rollback() // if fn panics
 	var running *semel.Execution

@@ -44,3 +44,20 @@ func TestAtomic_Event_SaysWhatWasCommitted(t *testing.T) {
 		t.Errorf("the events say %q, want %q", outcomes, want)
 	}
 }
+
+// An observer that records a metric or writes with its context can do so.
+func TestAtomic_Observe_ContextHasNotEnded(t *testing.T) {
+	t.Parallel()
+	p := openShop(t, nil)
+	a, err := NewAtomic(p.s, &semel.Options{Observe: func(ctx context.Context, e semel.Event) {
+		if ctx.Err() != nil {
+			t.Errorf("%s: %v", e.Kind, context.Cause(ctx))
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Do(t.Context(), a, call("k"), pay("k", nil)); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -22,7 +22,7 @@ var telemetries = []Mutant{
 	{
 		Name: "telemetry: a call whose commit was refused counts as executed", Rule: "telemetry",
 		Dir: core, Func: "Event.afterTx", Package: "store/sqlitestore", Run: "TestAtomic_Event_SaysWhatWasCommitted",
-		Old: "err != nil && !kept", New: "err == nil && !kept",
+		Old: "err == nil || kept", New: "err == nil || kept || stored",
 	},
 	{
 		Name: "telemetry: an event comes before the commit", Rule: "telemetry",
@@ -43,6 +43,36 @@ var telemetries = []Mutant{
 		Name: "telemetry: each try of a batch counts", Rule: "telemetry",
 		Dir: "store/pgstore", Func: "(*batchCall).settle", Package: "store/pgstore", Run: "TestRunWhole_Events_OneForEachCall",
 		Old: "c.events.Context(ctx, c.batch.atomic.guard)", New: "ctx",
+	},
+	{
+		Name: "telemetry: a call of a batch that is not settled has no event", Rule: "telemetry",
+		Dir: "store/pgstore", Func: "(*batchTry).runHandler", Package: "store/pgstore", Run: "TestRunWhole_CallEndsWithoutSettlement_HasOneEvent",
+		Old: "admitted[settled:]", New: "admitted[len(admitted):]",
+	},
+	{
+		Name: "telemetry: a call of a batch that is not claimed has no event", Rule: "telemetry",
+		Dir: "store/pgstore", Func: "(*Atomic).reportEnd", Package: "store/pgstore", Run: "TestRunWhole_CallEndsWithoutSettlement_HasOneEvent",
+		Old: "invalid == nil", New: "invalid != nil",
+	},
+	{
+		Name: "telemetry: a waiter that must not run the handler counts as a run", Rule: "telemetry",
+		Dir: "store/pgstore", Func: "(*Atomic).try", Package: "store/pgstore", Run: "TestAtomic_WaiterAfterFailure_EventIsRefusal",
+		Old: "notAdmitted = true", New: "notAdmitted = false",
+	},
+	{
+		Name: "telemetry: a handler that panics in a transaction has no event", Rule: "telemetry",
+		Dir: core, Func: "(*txCall).run", Package: "store/pgstore", Run: "TestAtomic_HandlerPanics_HasOneEvent",
+		Old: "if !returned {", New: "if returned && !returned {",
+	},
+	{
+		Name: "telemetry: a replay that the caller did not get counts as one", Rule: "telemetry",
+		Dir: core, Func: "Event.afterTx", Package: "store/pgstore", Run: "TestRunWhole_ReplayBesideLostCommit_EventIsNoReplay",
+		Old: "case e.Kind == EventReplayed && ", New: "case false && ",
+	},
+	{
+		Name: "telemetry: the context of an event has ended", Rule: "telemetry",
+		Dir: "store/sqlitestore", Func: "(*Atomic).Run", Package: "store/sqlitestore", Run: "TestAtomic_Observe_ContextHasNotEnded",
+		Old: "{ events.End(err) }", New: "{ end(nil); events.End(err) }",
 	},
 	{
 		Name: "telemetry: a call without an attempt left has no event", Rule: "telemetry",
