@@ -71,6 +71,17 @@ func (s *Source) options() []kgo.Opt {
 	return slices.Concat(first, s.opt.Client, last, copyOptions())
 }
 
+// newClient is kgo.NewClient, with an error if a hook panics. A hook may accept one client
+// only, as kprom.Metrics does while another client is open.
+func newClient(opts ...kgo.Opt) (cl *kgo.Client, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			cl, err = nil, fmt.Errorf("semelkafka: a hook does not accept a further client with the same options, as kprom.Metrics does not; leave the hook out (kgo.WithHooks): %v", p)
+		}
+	}()
+	return kgo.NewClient(opts...)
+}
+
 // copyOptions are the options of each client that sends copies.
 func copyOptions() []kgo.Opt {
 	return []kgo.Opt{

@@ -75,13 +75,13 @@ func (s *Source) newMember() (*kgo.Client, context.CancelFunc, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	defer plain.Close()
 	parent, ok := plain.OptValue(kgo.WithContext).(context.Context) // the user's
+	plain.Close()                                                   // a hook may accept one open client only
 	if !ok {
 		parent = context.Background()
 	}
 	ctx, quit := context.WithCancel(parent)
-	cl, err := kgo.NewClient(append(s.options(), kgo.WithContext(ctx))...)
+	cl, err := newClient(append(s.options(), kgo.WithContext(ctx))...)
 	if err != nil {
 		quit()
 		return nil, nil, err
@@ -92,7 +92,7 @@ func (s *Source) newMember() (*kgo.Client, context.CancelFunc, error) {
 // plainClient makes a client outside the group. It connects at its first
 // request.
 func (s *Source) plainClient(more ...kgo.Opt) (*kgo.Client, error) {
-	return kgo.NewClient(slices.Concat(s.opt.Client, more)...)
+	return newClient(slices.Concat(s.opt.Client, more)...)
 }
 
 // removeMember ends a membership that the client itself cannot end while it

@@ -41,7 +41,9 @@ func (p Position) String() string {
 type Options struct {
 	// Client says how to reach the cluster: kgo.SeedBrokers, kgo.DialTLSConfig,
 	// kgo.SASL, time-outs, hooks. The package documentation lists the options
-	// that a Source overrides.
+	// that a Source overrides. A Source makes a second client for copies that are too large
+	// for the first: with a hook that accepts one client only, such as kprom.Metrics, these
+	// are not sent.
 	Client []kgo.Opt
 	// DeadLetters and Quarantine are the topics that copies go to: by default
 	// "dead-letters." or "quarantine." and the group. They must exist, must not

@@ -69,7 +69,7 @@ type producer struct {
 // and is closed with the first.
 func newProducer(client *kgo.Client, opts ...kgo.Opt) *producer {
 	return &producer{client: client, large: sync.OnceValues(func() (*kgo.Client, error) {
-		large, err := kgo.NewClient(append(slices.Clone(opts), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
+		large, err := newClient(append(slices.Clone(opts), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 		if err == nil {
 			context.AfterFunc(client.Context(), large.Close)
 		}
@@ -124,7 +124,8 @@ var sinkLimits = outbox.Limits{
 // topic's max.message.bytes or the client's kgo.BrokerMaxWriteBytes (100 MiB by default).
 // The client's batches have up to 1 MB (kgo.ProducerBatchMaxBytes). A larger message, and
 // each one of a batch that the broker refuses, is sent alone, one at a time for each
-// partition, by a second client with the same options, which is closed with the first.
+// partition, by a second client with the same options, which is closed with the first. If a
+// hook accepts one client only, as kprom.Metrics does, such a message fails.
 func NewSink(client *kgo.Client) (outbox.Sink, error) {
 	if client == nil {
 		return nil, errors.New("semelkafka: NewSink: the client is nil")

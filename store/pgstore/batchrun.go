@@ -203,14 +203,14 @@ func (b *batchTry) endSavepoint(ctx context.Context, name string, failed error) 
 		b.tx.pipeline.Push("RELEASE "+name, nil, nil)
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, b.tx.limit)
-	defer cancel()
-	if err := b.tx.pipeline.Flush(ctx); err != nil {
+	return b.tx.limited(ctx, func(ctx context.Context) error {
+		if err := b.tx.pipeline.Flush(ctx); err != nil {
+			return err
+		}
+		// As simple statements, because none can be prepared in a failed transaction.
+		_, err := b.tx.session.db.Exec(ctx, "ROLLBACK TO "+name+"; RELEASE "+name)
 		return err
-	}
-	// As simple statements, because none can be prepared in a failed transaction.
-	_, err := b.tx.session.db.Exec(ctx, "ROLLBACK TO "+name+"; RELEASE "+name)
-	return err
+	})
 }
 
 // markUsed runs before each statement of a handler. If it fails, the statement is not

@@ -175,14 +175,15 @@ func (c *batchCall) Claim(ctx context.Context, p store.Proposal) (f store.Found,
 }
 
 // Swap implements store.Tx.
-func (c *batchCall) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
+func (c *batchCall) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (f store.Found, err error) {
 	if err := c.batch.setSavepoint(ctx, saveSwap); err != nil {
 		return store.Found{}, err
 	}
 	c.hasSavepoint, c.keyResult().state = c.batch.useSavepoints, nil
-	ctx, cancel := context.WithTimeout(ctx, c.batch.tx.limit)
-	defer cancel()
-	f, err := c.batch.tx.Swap(ctx, seen, p)
+	err = c.batch.tx.limited(ctx, func(ctx context.Context) error {
+		f, err = c.batch.tx.Swap(ctx, seen, p)
+		return err
+	})
 	if err == nil && f.Won {
 		c.claimed, c.replaced, c.swapped = &p, &seen, true
 	}
@@ -199,9 +200,9 @@ func (c *batchCall) Settle(ctx context.Context, l store.Lease, s store.Settlemen
 }
 
 func (c *batchCall) settleNow(ctx context.Context, l store.Lease, s store.Settlement) error {
-	ctx, cancel := context.WithTimeout(ctx, c.batch.tx.limit)
-	defer cancel()
-	return pgwire.Explain("settle in a transaction", c.batch.tx.settle(ctx, c.id, &l, &s))
+	return pgwire.Explain("settle in a transaction", c.batch.tx.limited(ctx, func(ctx context.Context) error {
+		return c.batch.tx.settle(ctx, c.id, &l, &s)
+	}))
 }
 
 // Nested implements store.Tx. Steps do not use it.

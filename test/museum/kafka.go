@@ -3,6 +3,11 @@ package museum
 // Kafka knows one offset for each partition, and what is below it is gone.
 var kafkas = []Mutant{
 	{
+		Name: "kafka: a hook that accepts one client stops a source", Rule: "consumer",
+		Dir: "consume/semelkafka", Func: "(*Source).newMember", Package: "consume/semelkafka/kafkatest", Run: "TestSource_HookAcceptsOneClient",
+		Old: "plain.Close()", New: "defer plain.Close()",
+	},
+	{
 		Name: "Kafka: a message that its producer compresses is never dead-lettered", Rule: "ack",
 		Dir: kafka, Func: "largeCopies", Package: "consume/semelkafka/kafkatest", Run: "TestForward_CompressedBeyondTheLimit_IsStored/kfake",
 		Old: "kgo.ProducerBatchMaxBytes(most), ", New: "",

@@ -35,6 +35,9 @@ func ByHeader(name string) *Login { return &Login{header: name} }
 // for each request, so that a user who was removed is out at once. While it cannot be read,
 // nobody is let in, and log gets the reason.
 func ByPassword(path string, log *slog.Logger) (*Login, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, errors.New("is no regular file; it is read again for each request")
+	}
 	_, err := readUsers(path)
 	return &Login{path: path, log: log}, err
 }

@@ -57,6 +57,12 @@ func TestByPassword_OnlyUsersWithTheirPassword(t *testing.T) {
 	}
 }
 
+func TestByPassword_NoRegularFile_IsRefused(t *testing.T) {
+	if _, err := ByPassword(os.DevNull, discard); err == nil || !strings.Contains(err.Error(), "no regular file") {
+		t.Error(err)
+	}
+}
+
 // A user who is removed from the file is out at once. While the file is not as it should
 // be, nobody is let in, and the log says why.
 func TestByPassword_FileChanges_HoldsAtOnce(t *testing.T) {
