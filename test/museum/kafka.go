@@ -3,7 +3,7 @@ package museum
 // Kafka knows one offset for each partition, and what is below it is gone.
 var kafkas = []Mutant{
 	{
-		Name: "kafka: a hook that accepts one client stops a source", Rule: "consumer",
+		Name: "kafka: a hook that accepts one client stops a source", Rule: "ack",
 		Dir: "consume/semelkafka", Func: "(*Source).newMember", Package: "consume/semelkafka/kafkatest", Run: "TestSource_HookAcceptsOneClient",
 		Old: "plain.Close()", New: "defer plain.Close()",
 	},
