@@ -53,8 +53,8 @@ func RunIn(ctx context.Context, g *semel.Guard, tx store.Tx, call semel.Call, fn
 // they say what became of it. The zero value is ready for use. Not safe for concurrent use.
 type HeldEvents struct{ events held.Events }
 
-// Context returns a context for RunIn and TxCall whose events are kept. Those of calls
-// within the handler are not.
+// Context returns a context for RunIn and TxCall, so that h keeps the events of the call. The
+// handler's own calls report theirs at once.
 func (h *HeldEvents) Context(ctx context.Context, g *semel.Guard) context.Context {
 	if !bridge.Guard(g).(guardMethods).Observed() {
 		return ctx

@@ -173,7 +173,8 @@ func (l *link) health(now time.Time) (broken, isNew bool, _ error) {
 		l.s.topic, waited.Round(time.Second))
 }
 
-// resend asks the broker for what is not acked of a partition of a failover subscription.
+// resend asks the broker to send the unacknowledged messages of a partition again, in a
+// failover subscription.
 // The broker looks at no message ID then: it rewinds its cursor, or ignores a member that
 // is not active.
 func (l *link) resend(partition int32) {

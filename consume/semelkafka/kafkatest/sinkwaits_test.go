@@ -18,8 +18,8 @@ import (
 )
 
 // One partition is away. Small messages of another one are sent, so that MaxAttempts counts, and
-// its large messages must not use up their attempts by waiting for those of the partition that
-// is away.
+// its large messages must not use up their attempts while they wait for large messages of the
+// first partition.
 func TestSink_LargeMessagesOfPartitionThatIsAway_OthersAreNotQuarantined(t *testing.T) {
 	t.Parallel()
 	c, seed := fake(t)
