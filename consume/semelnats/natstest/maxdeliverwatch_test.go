@@ -20,8 +20,9 @@ func TestNew_MaxDeliver_IsRefusedUnlessWatched(t *testing.T) {
 	}
 }
 
-func TestWatchMaxDeliver_LimitReached_DeadLetters(t *testing.T) {
-	b := open(t, func(c *jetstream.ConsumerConfig) { c.MaxDeliver, c.AckWait = 2, 200*time.Millisecond })
+// watch watches for messages that have reached MaxDeliver. stop returns the error of the watch.
+func watch(t *testing.T, b *broker) (s *semelnats.Source, stop func() error) {
+	t.Helper()
 	b.opt.MaxDeliver, b.opt.OrderKey = true, nil
 	s, err := semelnats.New(b.js, b.consumer, &b.opt)
 	if err != nil {
@@ -34,12 +35,21 @@ func TestWatchMaxDeliver_LimitReached_DeadLetters(t *testing.T) {
 	if err := b.js.Conn().Flush(); err != nil {
 		t.Fatal(err)
 	}
+	return s, func() error {
+		cancel()
+		return <-watched
+	}
+}
+
+func TestWatchMaxDeliver_LimitReached_DeadLetters(t *testing.T) {
+	b := open(t, func(c *jetstream.ConsumerConfig) { c.MaxDeliver, c.AckWait = 2, 200*time.Millisecond })
+	s, stop := watch(t, b)
 	b.Publish(t, keyed("k"))
-	if _, err := s.Info(ctx); err != nil {
+	if _, err := s.Info(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "a dead letter", func() bool {
-		_, _ = s.Next(ctx, 1) // and its consumer dies
+		_, _ = s.Next(t.Context(), 1) // and its consumer dies
 		return len(b.Copies(t, driver.DeadLetter)) == 1
 	})
 	l := b.Copies(t, driver.DeadLetter)[0]
@@ -53,8 +63,7 @@ func TestWatchMaxDeliver_LimitReached_DeadLetters(t *testing.T) {
 	if string(l.Body) != "k" {
 		t.Errorf("the body is %q", l.Body)
 	}
-	cancel()
-	if err := <-watched; err != nil {
+	if err := stop(); err != nil {
 		t.Errorf("WatchMaxDeliver: %v", err)
 	}
 }
@@ -72,29 +81,17 @@ func TestWatchMaxDeliver_MessageLooksLikeNotFound_DeadLetters(t *testing.T) {
 	if _, err := b.js.UpdateStream(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
-	b.opt.MaxDeliver, b.opt.OrderKey = true, nil
-	s, err := semelnats.New(b.js, b.consumer, &b.opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	watched := make(chan error, 1)
-	go func() { watched <- s.WatchMaxDeliver(ctx) }()
-	until(t, "subscribed", func() bool { return b.js.Conn().NumSubscriptions() > 1 })
-	if err := b.js.Conn().Flush(); err != nil {
-		t.Fatal(err)
-	}
+	s, stop := watch(t, b)
 	m := nats.NewMsg(b.name + ".in.x")
 	m.Header.Set("Status", "404")
-	if _, err := b.js.PublishMsg(ctx, m); err != nil {
+	if _, err := b.js.PublishMsg(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "a dead letter", func() bool {
-		_, _ = s.Next(ctx, 1) // the client drops it
+		_, _ = s.Next(t.Context(), 1) // the client drops it
 		return len(b.Copies(t, driver.DeadLetter)) == 1
 	})
-	cancel()
-	if err := <-watched; err != nil {
+	if err := stop(); err != nil {
 		t.Errorf("WatchMaxDeliver: %v", err)
 	}
 }
@@ -103,32 +100,20 @@ func TestWatchMaxDeliver_MessageLooksLikeNotFound_DeadLetters(t *testing.T) {
 // at the end names it.
 func TestWatchMaxDeliver_CopyFails_OthersGoOn(t *testing.T) {
 	b := open(t, func(c *jetstream.ConsumerConfig) { c.MaxDeliver, c.AckWait = 1, 100*time.Millisecond })
-	b.opt.MaxDeliver, b.opt.OrderKey = true, nil
-	s, err := semelnats.New(b.js, b.consumer, &b.opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	watched := make(chan error, 1)
-	go func() { watched <- s.WatchMaxDeliver(ctx) }()
-	until(t, "subscribed", func() bool { return b.js.Conn().NumSubscriptions() > 1 })
-	if err := b.js.Conn().Flush(); err != nil {
-		t.Fatal(err)
-	}
+	s, stop := watch(t, b)
 	large := keyed("large")
 	large.Body = []byte(strings.Repeat("x", int(b.js.Conn().MaxPayload())-60))
 	b.Publish(t, large)
 	b.Publish(t, keyed("small"))
-	if _, err := s.Info(ctx); err != nil {
+	if _, err := s.Info(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "a dead letter of the small one", func() bool {
-		_, _ = s.Next(ctx, 2) // and its consumer dies
+		_, _ = s.Next(t.Context(), 2) // and its consumer dies
 		l := b.Copies(t, driver.DeadLetter)
 		return len(l) == 1 && string(l[0].Body) == "small"
 	})
-	cancel()
-	if err := <-watched; err == nil || !strings.Contains(err.Error(), "1 messages") || !strings.Contains(err.Error(), "[1]") {
+	if err := stop(); err == nil || !strings.Contains(err.Error(), "1 messages") || !strings.Contains(err.Error(), "[1]") {
 		t.Errorf("WatchMaxDeliver: %v, want that message 1 was not copied", err)
 	}
 }
