@@ -140,8 +140,8 @@ var kafkas = []Mutant{
 		Old: "large.ProduceSync(ctx, r)", New: "large.ProduceSync(ctx, &kgo.Record{Topic: r.Topic, Partition: r.Partition, Key: r.Key, Headers: r.Headers, Value: r.Value})",
 	},
 	{
-		Name: "Kafka: large messages wait for those of a partition that is away, and use up their attempts", Rule: "outbox",
-		Dir: kafka, Func: "(*producer).produce", Package: "consume/semelkafka/kafkatest", Run: "TestSink_LargeMessagesOfPartitionThatIsAway",
+		Name: "Kafka: large messages wait for those of a partition that is away", Rule: "outbox",
+		Dir: kafka, Func: "(*producer).produce", Package: "consume/semelkafka/kafkatest", Run: "TestSink_LargeMessagesWhileOnePartitionIsAway",
 		Old: "place{r.Topic, r.Partition}", New: "place{topic: r.Topic}",
 	},
 	{

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,10 +18,10 @@ import (
 
 // away is a sink, and a topic of which partitions have too few replicas in sync; nil: all.
 // A record may take so long.
-func away(t *testing.T, down []int32, limit time.Duration) (outbox.Sink, *kgo.Client, *broker) {
+func away(t *testing.T, down []int32, limit time.Duration, configs ...string) (outbox.Sink, *kgo.Client, *broker) {
 	t.Helper()
 	c, seed := fake(t)
-	b := open(t, seed)
+	b := open(t, seed, configs...)
 	cl := client(t, seed, kgo.ProducerLinger(0), kgo.RecordDeliveryTimeout(limit))
 	sink, err := semelkafka.NewSink(cl)
 	if err != nil {
@@ -32,41 +31,65 @@ func away(t *testing.T, down []int32, limit time.Duration) (outbox.Sink, *kgo.Cl
 	return sink, cl, b
 }
 
+// publishes sends a message of a partition, and returns its answer.
+func publishes(t *testing.T, sink outbox.Sink, b *broker, id string, partition, size int) <-chan error {
+	t.Helper()
+	key := id
+	for kgo.StickyKeyPartitioner(nil).ForTopic(b.name).Partition(&kgo.Record{Key: []byte(key)}, partitions) != partition {
+		key += "+"
+	}
+	answer := make(chan error, 1)
+	go sink.Publish(t.Context(), []outbox.Message{{Topic: b.name, ID: id, OrderKey: key, Body: noise(size)}}, func(_ int, err error) { answer <- err })
+	return answer
+}
+
+// endsWithClient checks that a message of the partition that is away has had no answer, until
+// its client is closed.
+func endsWithClient(t *testing.T, missing <-chan error, cl *kgo.Client) {
+	t.Helper()
+	select {
+	case err := <-missing:
+		t.Errorf("the message of the partition that is away has an answer before the others: %v", err)
+	default:
+		cl.Close()
+		if err := <-missing; err == nil || outbox.IsPoison(err) {
+			t.Errorf("the message of the partition that is away: %v", err)
+		}
+	}
+}
+
 // A message that is too large for the topic comes for a partition that works, and so does a
 // message after it. Both must not wait for a message of the partition that is away.
 func TestSink_MessageTooLargeWhileOnePartitionIsAway_OtherPartitionsGoOn(t *testing.T) {
 	t.Parallel()
-	sink, cl, b := away(t, []int32{1}, 5*time.Second)
-	keys := map[int32]string{}
-	for n := 0; len(keys) < partitions; n++ {
-		key := fmt.Sprint("k", n)
-		at := kgo.StickyKeyPartitioner(nil).ForTopic(b.name).Partition(&kgo.Record{Key: []byte(key)}, partitions)
-		keys[int32(at)] = key //nolint:gosec // small
-	}
-	publish := func(id string, partition int32, size int) <-chan error {
-		answer := make(chan error, 1)
-		go sink.Publish(t.Context(), []outbox.Message{{Topic: b.name, ID: id, OrderKey: keys[partition], Body: noise(size)}}, func(_ int, err error) { answer <- err })
-		return answer
-	}
-	if err := <-publish("first", 0, 1); err != nil {
+	sink, cl, b := away(t, []int32{1}, 20*time.Second)
+	if err := <-publishes(t, sink, b, "first", 0, 1); err != nil {
 		t.Fatal(err)
 	}
-	missing := publish("missing", 1, 1)
+	missing := publishes(t, sink, b, "missing", 1, 1)
 	until(t, "sending", func() bool { return cl.BufferedProduceRecords() == 1 })
-	began := time.Now()
-	large, small := publish("large", 0, 4<<20), publish("small", 0, 1)
+	large, small := publishes(t, sink, b, "large", 0, 4<<20), publishes(t, sink, b, "small", 0, 1)
 	if err := <-small; err != nil {
 		t.Errorf("the small message: %v", err)
 	}
 	if err := <-large; !outbox.IsPoison(err) {
 		t.Errorf("the large message: %v, want poison", err)
 	}
-	if took := time.Since(began); took > 3*time.Second {
-		t.Errorf("messages of a partition that works took %v", took)
+	endsWithClient(t, missing, cl)
+}
+
+// Large messages of a partition that works must not wait for one of the partition that is
+// away: each of them would fail, and in the end go to the quarantine.
+func TestSink_LargeMessagesWhileOnePartitionIsAway_OtherPartitionsGoOn(t *testing.T) {
+	t.Parallel()
+	sink, cl, b := away(t, []int32{1}, 20*time.Second, "max.message.bytes", "8388608")
+	missing := publishes(t, sink, b, "missing", 1, 2<<20)
+	for n := range 20 { // one of the first may come before the missing one
+		if err := <-publishes(t, sink, b, fmt.Sprint("works-", n), 0, 2<<20); err != nil {
+			t.Fatalf("message %d of a partition that works: %v", n, err)
+		}
 	}
-	if err := <-missing; err == nil || outbox.IsPoison(err) {
-		t.Errorf("the message of the partition that is away: %v", err)
-	}
+	endsWithClient(t, missing, cl)
 }
 
 // thawed is the context of a publisher that freezes after it has begun to publish, past the
@@ -102,23 +125,23 @@ func TestSink_LeaseIsOverBeforeMessageIsSentAlone_SendsNothing(t *testing.T) {
 }
 
 // Messages that are sent alone fail in about the time of one, so that the publisher learns
-// of the outage, and other topics get places.
+// of the outage, and other topics get places. One after the other they would take 64 times
+// as long.
 func TestSink_LargeMessagesOfTopicThatIsAway_FailTogether(t *testing.T) {
 	t.Parallel()
-	const limit = 2 * time.Second
+	const limit = time.Second
 	sink, _, b := away(t, nil, limit)
-	messages := make([]outbox.Message, 16)
-	for n := range messages {
-		messages[n] = outbox.Message{Topic: b.name, OrderKey: fmt.Sprint(n), ID: fmt.Sprint(n), Body: make([]byte, 2<<20)}
-	}
+	answers := make([]<-chan error, 64)
 	began := time.Now()
-	var once sync.Once
-	sink.Publish(t.Context(), messages, func(_ int, err error) {
-		if err == nil || outbox.IsPoison(err) {
-			once.Do(func() { t.Errorf("error %v, want one that is no poison", err) })
+	for n := range answers {
+		answers[n] = publishes(t, sink, b, fmt.Sprint(n), 0, 1<<20)
+	}
+	for n, answer := range answers {
+		if err := <-answer; err == nil || outbox.IsPoison(err) {
+			t.Fatalf("message %d: error %v, want one that is no poison", n, err)
 		}
-	})
-	if took := time.Since(began); took > 4*limit {
-		t.Errorf("%d messages took %v to fail, and one takes %v", len(messages), took, limit)
+		if took := time.Since(began); took > 20*limit {
+			t.Fatalf("%d messages took %v to fail, and one takes %v", n+1, took, limit)
+		}
 	}
 }
