@@ -3,55 +3,40 @@ package outbox
 import "time"
 
 // hangsAfter is how long a call of Publish lasts before its messages without an answer
-// count as hanging, so that the publisher does not wait for their places.
+// count as hanging.
 const hangsAfter = 500 * time.Millisecond
 
+// topicsAtOnce is how many topics can have Options.InFlight messages each.
+const topicsAtOnce = 8
+
 // capacity returns how many messages the next Take may return, and the topics that it leaves
-// out. 0: the publisher waits for more free places in flight, so that a request is worth it.
+// out. 0: the publisher waits for answers.
 //
-// A topic gets at most half of the places that the other topics leave free. It is left out if
-// it is stuck: of the places without the messages that hang, its own that hang would fill
-// more than half. A topic that is only busy is not, because a Take without it may read past all
-// its messages. If such a Take has found nothing, nothing else needs the places for a while.
-func (s *session) capacity(now time.Time) (limit int, stuck []string) {
-	free, usable := s.p.opt.InFlight, s.p.opt.InFlight // places without open messages, and without those that hang
+// A topic is left out if the messages of it that hang leave few places for others. If it is
+// only busy, the publisher waits, because a Take without it may read past all its messages.
+func (s *session) capacity(now time.Time) (limit int, full []string) {
+	most := s.p.opt.InFlight
+	few := (min(s.most, most) + 1) / 2
+	limit = min(s.most, topicsAtOnce*most-s.inFlight)
+	hanging := map[string]int{}
 	for b := range s.calls {
-		free -= b.open
-		if b.hangs(now) {
-			usable -= b.open
-		}
-	}
-	if now.Before(s.noOther) {
-		if limit = min(s.most, s.p.opt.InFlight-s.flying); limit < max(1, min(s.most, s.p.opt.InFlight)/2) {
-			return 0, nil
-		}
-		return limit, nil
-	}
-	enough := max(1, min(s.most/2, usable/8))
-	limit = min(s.most, s.p.opt.InFlight-s.flying, (free+1)/2)
-	if limit < enough {
-		return 0, nil
-	}
-	open, hanging := map[string]int{}, map[string]int{}
-	for b := range s.calls {
-		for topic, n := range b.topics {
-			open[topic] += n.taken - n.answered
-			if b.hangs(now) {
+		if now.Sub(b.began) >= hangsAfter {
+			for topic, n := range b.topics {
 				hanging[topic] += n.taken - n.answered
 			}
 		}
 	}
-	for topic, n := range open {
-		if hanging[topic] > usable/2 {
-			stuck = append(stuck, topic)
-		} else {
-			limit = min(limit, (free-n+1)/2)
+	for topic, n := range s.byTopic {
+		switch {
+		case s.outages.isPaused(topic, now): // it is left out anyway
+		case most-hanging[topic] < few:
+			full = append(full, topic)
+		default:
+			limit = min(limit, most-n)
 		}
 	}
-	if limit < enough {
+	if limit < few {
 		return 0, nil
 	}
-	return limit, stuck
+	return limit, full
 }
-
-func (b *sending) hangs(now time.Time) bool { return now.Sub(b.began) >= hangsAfter }

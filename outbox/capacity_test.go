@@ -199,3 +199,30 @@ func TestPublisher_TopicIsBusy_IsNotLeftOut(t *testing.T) {
 		}
 	})
 }
+
+// A topic is away: the few messages that try it again hang. Others do not wait for its places.
+func TestPublisher_TopicIsTriedAgain_OtherTopicDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := outboxtest.NewMemory()
+		works := make(chan time.Time, 200)
+		for n := range 100 {
+			if err := m.Put(t.Context(), outbox.Message{Topic: "away", ID: fmt.Sprint(n)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		start(t, m, hanging(works, all), &outbox.Options{Batch: 16, InFlight: 16, Backoff: func(int) time.Duration { return time.Second }})
+		time.Sleep(time.Minute)
+		var longest time.Duration
+		for n := range 2000 {
+			written := time.Now()
+			if err := m.Put(t.Context(), outbox.Message{Topic: "works", ID: fmt.Sprint("w", n)}); err != nil {
+				t.Fatal(err)
+			}
+			longest = max(longest, (<-works).Sub(written))
+			time.Sleep(100 * time.Millisecond)
+		}
+		if longest > 100*time.Millisecond {
+			t.Errorf("a message of the topic that works waited %v", longest)
+		}
+	})
+}

@@ -24,9 +24,9 @@ type Options struct {
 	// Batch is the most messages that one Publish of the sink gets: 256 by default. If
 	// reading so many from the store takes longer than 30 s, the publisher reads fewer.
 	Batch int
-	// InFlight is the most messages that are being sent, or sent and not yet recorded:
-	// 1024 by default. At that number the publisher takes no more. A topic gets at most
-	// half of the places that the other topics leave free, so that one that hangs delays no other.
+	// InFlight is the most messages of one topic that are being sent, or sent and not yet
+	// recorded: 512 by default. All topics together have at most eight times as many, so
+	// that a topic that hangs delays no other. At that number the publisher takes no more.
 	InFlight int
 	// Poll is how often an idle publisher looks for messages: 1 s by default, 20 ms if
 	// the store has no notifications.
@@ -65,7 +65,7 @@ func (o *Options) withDefaults(notified bool) (Options, error) {
 	d.Name = cmp.Or(d.Name, "publisher")
 	d.Lease = cmp.Or(d.Lease, 15*time.Second)
 	d.Batch = cmp.Or(d.Batch, 256)
-	d.InFlight = cmp.Or(d.InFlight, max(1024, d.Batch))
+	d.InFlight = cmp.Or(d.InFlight, max(512, d.Batch))
 	if d.Poll == 0 {
 		d.Poll = awakePoll
 		if notified {

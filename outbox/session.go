@@ -12,10 +12,12 @@ type session struct {
 	p    *Publisher
 	name string
 
-	lanes  map[int]*heldLane
-	lease  *lease // of all lanes
-	busy   map[int64]*chain
-	flying int // messages that are taken and not yet settled
+	lanes map[int]*heldLane
+	lease *lease // of all lanes
+	busy  map[int64]*chain
+
+	inFlight int            // messages that are taken and not yet settled
+	byTopic  map[string]int // the same by topic
 
 	results  []Result // to be settled
 	settling bool
@@ -27,14 +29,9 @@ type session struct {
 	lastWork time.Time            // when there were messages last
 	lastSent map[string]time.Time // by topic, for MaxAttempts
 	outages  outages              // by topic
-	noOther  time.Time            // until then no topic is left out because it hangs: no other had messages
-
-	lastTopic    string    // of the message that was taken last
-	topicChanged time.Time // when messages were taken of another topic than the one before
-
-	nextLook time.Time // while topics are paused and no other has messages: when to look again
-	draining bool      // Run's context has ended
-	stopped  bool      // Options.Drain is over
+	nextLook time.Time            // while topics are left out and no other has messages: when to look again
+	draining bool                 // Run's context has ended
+	stopped  bool                 // Options.Drain is over
 
 	poll    *time.Timer
 	answers chan answer
@@ -73,14 +70,13 @@ type sending struct {
 	cancel   context.CancelFunc
 	began    time.Time
 	answered []bool
-	open     int // messages without an answer
 	topics   map[string]*tally
 }
 
 func newSession(p *Publisher) *session {
-	n := p.opt.InFlight
+	n := topicsAtOnce * p.opt.InFlight
 	return &session{
-		p: p, name: p.uniqueName(), lanes: map[int]*heldLane{}, busy: map[int64]*chain{}, calls: map[*sending]struct{}{}, lastSent: map[string]time.Time{}, outages: outages{}, most: p.opt.Batch, wanted: true, lastWork: time.Now(),
+		p: p, name: p.uniqueName(), lanes: map[int]*heldLane{}, busy: map[int64]*chain{}, byTopic: map[string]int{}, calls: map[*sending]struct{}{}, lastSent: map[string]time.Time{}, outages: outages{}, most: p.opt.Batch, wanted: true, lastWork: time.Now(),
 		answers: make(chan answer, 2*n), taken: make(chan takeReply), settled: make(chan settleReply), leased: make(chan leaseReply),
 	}
 }

@@ -8,12 +8,11 @@ import (
 )
 
 type takeReply struct {
-	taken []Taken
-	limit int
-	took  time.Duration
-	err   error
-	// paused says that the topics of outages were left out, and stuck that those that hang were.
-	paused, stuck bool
+	taken   []Taken
+	limit   int
+	took    time.Duration
+	err     error
+	partial bool // topics were left out
 }
 
 // take asks the store for messages, if there may be some and places in flight are free.
@@ -22,7 +21,7 @@ func (s *session) take(ctx context.Context) {
 		return
 	}
 	began := time.Now()
-	limit, stuck := s.capacity(began)
+	limit, leftOut := s.capacity(began)
 	if limit == 0 {
 		s.poll.Reset(hangsAfter) // messages that hang by then are no reason to wait
 		return
@@ -38,7 +37,8 @@ func (s *session) take(ctx context.Context) {
 	}
 	slices.SortFunc(lanes, func(a, b Lane) int { return a.Number - b.Number })
 	paused, next := s.outages.paused(began, s.nextLook)
-	if len(paused) > 0 && began.Before(s.nextLook) {
+	leftOut = append(leftOut, paused...)
+	if len(leftOut) > 0 && began.Before(s.nextLook) {
 		s.poll.Reset(next.Sub(began)) // after the last pause there is no reason to wait for nextLook
 		return
 	}
@@ -47,8 +47,8 @@ func (s *session) take(ctx context.Context) {
 	go func() {
 		limited, cancel := context.WithTimeout(ctx, storeTimeout)
 		defer cancel()
-		taken, err := s.p.store.Take(limited, lanes, busy, append(paused, stuck...), limit)
-		s.taken <- takeReply{taken, limit, time.Since(began), err, len(paused) > 0, len(stuck) > 0}
+		taken, err := s.p.store.Take(limited, lanes, busy, leftOut, limit)
+		s.taken <- takeReply{taken, limit, time.Since(began), err, len(leftOut) > 0}
 	}()
 }
 
@@ -63,41 +63,27 @@ func (s *session) adapt(r takeReply) {
 	}
 }
 
-// lookShare is how much longer than a Take the publisher waits after it, if topics are
-// paused and no other has messages: the store may have read all their messages to find none.
+// lookShare is how much longer than a Take the publisher waits after it, if topics are left
+// out and no other has messages: the store may have read all their messages to find none.
 const lookShare = 10
-
-// lookAgain: if a Take without the topics that hang finds nothing, and this long there have
-// been messages of one topic only, then no topic is left out so long, or longer.
-const lookAgain = time.Minute
 
 // onTake sends the messages that the store has returned.
 func (s *session) onTake(ctx context.Context, r takeReply) {
 	s.taking = false
 	s.adapt(r)
 	now := time.Now()
-	for i := range r.taken {
-		topic := r.taken[i].Topic
-		if s.lastTopic != "" && topic != s.lastTopic {
-			s.topicChanged = now
-		}
-		s.lastTopic = topic
-	}
-	if r.stuck && len(r.taken) == 0 && now.Sub(s.topicChanged) > lookAgain {
-		s.noOther = now.Add(max(lookAgain, lookShare*r.took))
+	if len(r.taken) == 0 && r.partial {
+		s.nextLook = now.Add(lookShare * r.took)
 	}
 	if r.err != nil {
 		s.p.observe(ctx, Event{Kind: EventStoreFailed, Lane: -1, Err: r.err})
 		return // the next poll tries again
 	}
-	if len(r.taken) == 0 && r.paused {
-		s.nextLook = now.Add(lookShare * r.took)
-	}
 	if len(r.taken) == 0 || s.draining || !s.lease.holds() {
 		return
 	}
 	s.wanted, s.lastWork = true, now
-	r.taken = r.taken[:min(len(r.taken), s.p.opt.InFlight-s.flying)] // a store may return a few more
+	r.taken = r.taken[:min(len(r.taken), topicsAtOnce*s.p.opt.InFlight-s.inFlight)] // a store may return a few more
 	b := &sending{began: now, topics: map[string]*tally{}}
 	for i := range r.taken {
 		t := r.taken[i]
@@ -120,8 +106,8 @@ func (s *session) onTake(ctx context.Context, r takeReply) {
 			s.busy[t.Order] = c
 		}
 		c.open++
-		b.open++
-		s.flying++
+		s.inFlight++
+		s.byTopic[t.Topic]++
 		b.taken = append(b.taken, t)
 	}
 	if len(b.taken) == 0 {
@@ -168,7 +154,6 @@ func (s *session) onAnswer(ctx context.Context, a answer) {
 	t := &b.taken[a.index]
 	c, n := s.busy[t.Order], b.topics[t.Topic]
 	c.open--
-	b.open--
 	switch skipped := a.err != nil && (c.failed || b.ctx.Err() != nil); {
 	case a.err == nil:
 		n.sent++
@@ -230,7 +215,10 @@ func (s *session) end(c *chain, r Result) {
 
 // free makes room after a message has ended.
 func (s *session) free(t *Taken, c *chain) {
-	s.flying--
+	s.inFlight--
+	if s.byTopic[t.Topic]--; s.byTopic[t.Topic] == 0 {
+		delete(s.byTopic, t.Topic)
+	}
 	if c.open == 0 && c.unsettled == 0 {
 		delete(s.busy, t.Order)
 		s.wanted = true // its next messages may be there

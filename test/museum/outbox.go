@@ -68,27 +68,32 @@ var outboxes = []Mutant{
 	{
 		Name: "outbox: topics that hang take all places", Rule: "outbox",
 		Dir: outboxDir, Func: "(*session).capacity", Package: outboxDir, Run: "TestPublisher_ManyMessagesOfHangingTopics",
-		Old: "limit = min(limit, (free-n+1)/2)", New: "_ = n",
+		Old: "limit = min(limit, most-n)", New: "_ = n",
 	},
 	{
 		Name: "outbox: a topic that is only busy is left out, and its messages are read past", Rule: "outbox",
-		Dir: outboxDir, Func: "(*sending).hangs", Package: outboxDir, Run: "TestPublisher_TopicIsBusy",
+		Dir: outboxDir, Func: "(*session).capacity", Package: outboxDir, Run: "TestPublisher_TopicIsBusy",
 		Old: ">= hangsAfter", New: ">= 0",
 	},
 	{
 		Name: "outbox: messages of a topic that hangs are read before those of other topics", Rule: "outbox",
 		Dir: outboxDir, Func: "(*session).capacity", Package: outboxDir, Run: "TestPublisher_ManyMessagesOfHangingTopics",
-		Old: "stuck = append(stuck, topic)", New: "_ = topic",
+		Old: "full = append(full, topic)", New: "_ = topic",
 	},
 	{
 		Name: "outbox: a publisher with one slow topic looks for others all the time", Rule: "outbox",
 		Dir: outboxDir, Func: "(*session).onTake", Package: outboxDir, Run: "TestPublisher_TopicIsSlow",
-		Old: "r.stuck && len(r.taken) == 0", New: "r.stuck && len(r.taken) < 0",
+		Old: "len(r.taken) == 0 && r.partial", New: "len(r.taken) < 0 && r.partial",
 	},
 	{
-		Name: "outbox: a Take that finds no other topic for a moment lets one that hangs take all", Rule: "outbox",
-		Dir: outboxDir, Func: "(*session).onTake", Package: outboxDir, Run: "TestPublisher_HalfOfTopicHangs_OtherTopicGoesOn",
-		Old: "now.Sub(s.topicChanged) > lookAgain", New: "now.Sub(s.topicChanged) > 0",
+		Name: "outbox: one topic that hangs takes the places of all", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).capacity", Package: outboxDir, Run: "TestPublisher_ManyMessagesOfHangingTopics",
+		Old: "topicsAtOnce*most-s.inFlight", New: "most-s.inFlight",
+	},
+	{
+		Name: "outbox: other topics wait for the places of one in an outage", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).capacity", Package: outboxDir, Run: "TestPublisher_TopicIsTriedAgain",
+		Old: "case s.outages.isPaused(topic, now):", New: "case s.outages.isPaused(topic, now) && most == 0:",
 	},
 	{
 		Name: "outbox: a topic is tried again while an older try still runs", Rule: "outbox",

@@ -24,7 +24,7 @@ type publishOptions struct {
 	ToKey      string          `name:"to-key" placeholder:"FILE" group:"Webhooks" help:"The private key of to-cert."`
 
 	MaxAttempts int             `name:"max-attempts" placeholder:"N" default:"0" group:"Limits" help:"After how many failed attempts a message goes to the quarantine, if others of its topic are sent meanwhile (default 0: only a message that the destination will never accept goes there)."`
-	InFlight    int             `name:"in-flight" placeholder:"N" default:"1024" group:"Limits" help:"How many messages are being sent at once (default ${default})."`
+	InFlight    int             `name:"in-flight" placeholder:"N" default:"512" group:"Limits" help:"How many messages of one topic are being sent at once; all topics together, eight times as many (default ${default})."`
 	Batch       int             `name:"batch" placeholder:"N" default:"256" group:"Limits" help:"How many messages are read from the store at once (default ${default})."`
 	Poll        config.Duration `name:"poll" placeholder:"TIME" default:"0" group:"Limits" help:"How often an idle publisher looks for messages (default: 1s with notifications of PostgreSQL, 20ms without)."`
 	Lease       config.Duration `name:"lease" placeholder:"TIME" default:"15s" group:"Limits" help:"How long others wait for the lanes of a publisher that died (default ${default})."`
