@@ -32,9 +32,9 @@ func commandIn(t testing.TB, vars map[string]string, stdin string, args ...strin
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var stdout bytes.Buffer
-	var stderr proctest.Log // the client of Redis writes to it even later
+	var stderr proctest.Log
 	code := Run(ctx, args, func(name string) string { return vars[name] }, strings.NewReader(stdin), &stdout, &stderr)
-	return result{code, stdout.String(), stderr.String()}
+	return result{code, stdout.String(), stderr.Own()}
 }
 
 func write(t testing.TB, name, content string) string {

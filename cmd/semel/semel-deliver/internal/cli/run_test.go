@@ -30,7 +30,7 @@ func command(t testing.TB, vars map[string]string, args ...string) result {
 	var stdout bytes.Buffer
 	var stderr proctest.Log
 	code := Run(ctx, args, func(name string) string { return vars[name] }, &stdout, &stderr)
-	return result{code, stdout.String(), stderr.String()}
+	return result{code, stdout.String(), stderr.Own()}
 }
 
 func TestRun_InvalidInput_OneLineExitCode2(t *testing.T) {
