@@ -6,8 +6,14 @@ import "time"
 // count as hanging.
 const hangsAfter = 500 * time.Millisecond
 
-// topicsAtOnce is how many topics can have Options.InFlight messages each.
+// topicsAtOnce is how many topics can have Options.InFlight places each.
 const topicsAtOnce = 8
+
+// placeSize is how many bytes of a body one place is for: a larger message takes several, so
+// that 512 places are about 64 MiB at most.
+const placeSize = 128 << 10
+
+func placesOf(m *Message) int { return 1 + len(m.Body)/placeSize }
 
 // capacity returns how many messages the next Take may return, and the topics that it leaves
 // out. 0: the publisher waits for answers.
@@ -16,13 +22,14 @@ const topicsAtOnce = 8
 // only busy, the publisher waits, because a Take without it may read past all its messages.
 func (s *session) capacity(now time.Time) (limit int, full []string) {
 	most := s.p.opt.InFlight
-	few := (min(s.most, most) + 1) / 2
-	limit = min(s.most, topicsAtOnce*most-s.inFlight)
+	wanted := s.most * s.largest
+	few := (min(wanted, most) + 1) / 2
+	limit = min(wanted, topicsAtOnce*most-s.inFlight)
 	hanging := map[string]int{}
 	for b := range s.calls {
 		if now.Sub(b.began) >= hangsAfter {
 			for topic, n := range b.topics {
-				hanging[topic] += n.taken - n.answered
+				hanging[topic] += n.places
 			}
 		}
 	}
@@ -38,5 +45,5 @@ func (s *session) capacity(now time.Time) (limit int, full []string) {
 	if limit < few {
 		return 0, nil
 	}
-	return limit, full
+	return max(1, limit/s.largest), full
 }

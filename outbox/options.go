@@ -25,8 +25,9 @@ type Options struct {
 	// reading so many from the store takes longer than 30 s, the publisher reads fewer.
 	Batch int
 	// InFlight is the most messages of one topic that are being sent, or sent and not yet
-	// recorded: 512 by default. All topics together have at most eight times as many, so
-	// that a topic that hangs delays no other. At that number the publisher takes no more.
+	// recorded: 512 by default. A message counts once more for each 128 KiB of its body. All
+	// topics together have at most eight times as many, so that a topic that hangs delays no
+	// other. At that number the publisher takes no more.
 	InFlight int
 	// Poll is how often an idle publisher looks for messages: 1 s by default, 20 ms if
 	// the store has no notifications.

@@ -48,7 +48,10 @@ func (o outages) paused(now, latest time.Time) (topics []string, next time.Time)
 }
 
 // tally counts the messages of a topic in one call of Publish.
-type tally struct{ taken, answered, sent, failed int }
+type tally struct {
+	taken, answered, sent, failed int
+	places                        int // of the messages without an answer
+}
 
 // observe notes that all messages of a topic in a call of Publish have their answers. A
 // message that was sent has ended the outage before. During an outage only the call that

@@ -16,8 +16,9 @@ type session struct {
 	lease *lease // of all lanes
 	busy  map[int64]*chain
 
-	inFlight int            // messages that are taken and not yet settled
+	inFlight int            // places of the messages that are taken and not yet settled
 	byTopic  map[string]int // the same by topic
+	largest  int            // places of a large message, as the last Takes have shown
 
 	results  []Result // to be settled
 	settling bool
@@ -76,7 +77,7 @@ type sending struct {
 func newSession(p *Publisher) *session {
 	n := topicsAtOnce * p.opt.InFlight
 	return &session{
-		p: p, name: p.uniqueName(), lanes: map[int]*heldLane{}, busy: map[int64]*chain{}, byTopic: map[string]int{}, calls: map[*sending]struct{}{}, lastSent: map[string]time.Time{}, outages: outages{}, most: p.opt.Batch, wanted: true, lastWork: time.Now(),
+		p: p, name: p.uniqueName(), lanes: map[int]*heldLane{}, busy: map[int64]*chain{}, byTopic: map[string]int{}, largest: 1, calls: map[*sending]struct{}{}, lastSent: map[string]time.Time{}, outages: outages{}, most: min(16, p.opt.Batch), wanted: true, lastWork: time.Now(),
 		answers: make(chan answer, 2*n), taken: make(chan takeReply), settled: make(chan settleReply), leased: make(chan leaseReply),
 	}
 }

@@ -55,6 +55,10 @@ func (s *session) take(ctx context.Context) {
 // adapt sets how many messages the next Take reads. If their bodies are large and the
 // network is slow, Options.Batch of them may never be read within storeTimeout.
 func (s *session) adapt(r takeReply) {
+	s.largest = max(1, s.largest/2)
+	for i := range r.taken {
+		s.largest = max(s.largest, placesOf(&r.taken[i].Message))
+	}
 	switch {
 	case r.took >= storeTimeout:
 		s.most = max(1, r.limit/2)
@@ -83,7 +87,7 @@ func (s *session) onTake(ctx context.Context, r takeReply) {
 		return
 	}
 	s.wanted, s.lastWork = true, now
-	r.taken = r.taken[:min(len(r.taken), topicsAtOnce*s.p.opt.InFlight-s.inFlight)] // a store may return a few more
+	r.taken = r.taken[:min(len(r.taken), r.limit)] // a store may return a few more
 	b := &sending{began: now, topics: map[string]*tally{}}
 	for i := range r.taken {
 		t := r.taken[i]
@@ -106,8 +110,10 @@ func (s *session) onTake(ctx context.Context, r takeReply) {
 			s.busy[t.Order] = c
 		}
 		c.open++
-		s.inFlight++
-		s.byTopic[t.Topic]++
+		places := placesOf(&t.Message)
+		n.places += places
+		s.inFlight += places
+		s.byTopic[t.Topic] += places
 		b.taken = append(b.taken, t)
 	}
 	if len(b.taken) == 0 {
@@ -154,6 +160,7 @@ func (s *session) onAnswer(ctx context.Context, a answer) {
 	t := &b.taken[a.index]
 	c, n := s.busy[t.Order], b.topics[t.Topic]
 	c.open--
+	n.places -= placesOf(&t.Message)
 	switch skipped := a.err != nil && (c.failed || b.ctx.Err() != nil); {
 	case a.err == nil:
 		n.sent++
@@ -215,8 +222,9 @@ func (s *session) end(c *chain, r Result) {
 
 // free makes room after a message has ended.
 func (s *session) free(t *Taken, c *chain) {
-	s.inFlight--
-	if s.byTopic[t.Topic]--; s.byTopic[t.Topic] == 0 {
+	places := placesOf(&t.Message)
+	s.inFlight -= places
+	if s.byTopic[t.Topic] -= places; s.byTopic[t.Topic] == 0 {
 		delete(s.byTopic, t.Topic)
 	}
 	if c.open == 0 && c.unsettled == 0 {

@@ -91,6 +91,11 @@ var outboxes = []Mutant{
 		Old: "topicsAtOnce*most-s.inFlight", New: "most-s.inFlight",
 	},
 	{
+		Name: "outbox: large messages fill the memory", Rule: "outbox",
+		Dir: outboxDir, Func: "placesOf", Package: outboxDir, Run: "TestPublisher_LargeMessagesHang",
+		Old: "1 + len(m.Body)/placeSize", New: "1",
+	},
+	{
 		Name: "outbox: other topics wait for the places of one in an outage", Rule: "outbox",
 		Dir: outboxDir, Func: "(*session).capacity", Package: outboxDir, Run: "TestPublisher_TopicIsTriedAgain",
 		Old: "case s.outages.isPaused(topic, now):", New: "case s.outages.isPaused(topic, now) && most == 0:",
