@@ -48,6 +48,11 @@ func (u *Upstream) onAnswer(res *http.Response) error {
 	if o := observedFrom(ctx); o != nil {
 		o.Mark = mark
 	}
+	if _, keyed := semel.FromContext(ctx); keyed && endsWithConnection(res) {
+		u.warnOfEnd.Do(func() {
+			u.opt.Log.WarnContext(ctx, "the service ends its answers by closing the connection, so half an answer looks whole if the service dies inside it; let the service send Content-Length", "method", res.Request.Method, "status", res.StatusCode)
+		})
+	}
 	u.renameLocation(res)
 	outcome := innerOutcome(res, mark)
 	removeOwnHeaders(res.Header)
@@ -58,6 +63,12 @@ func (u *Upstream) onAnswer(res *http.Response) error {
 		res.Header.Set(problem.RefusalHeader, refusal) // for a further Semel outside
 	}
 	return nil
+}
+
+// endsWithConnection reports whether nothing but the end of the connection shows where the
+// body ends.
+func endsWithConnection(res *http.Response) bool {
+	return res.ProtoMajor == 1 && res.ContentLength < 0 && len(res.TransferEncoding) == 0 && res.StatusCode >= http.StatusOK
 }
 
 // The header by which another Semel, inside the service, says more about its answer.

@@ -158,3 +158,28 @@ func TestLocation_NamesUpstream_IsRenamed(t *testing.T) {
 		}
 	}
 }
+
+// An answer that ends with its connection looks whole, even if the service has died inside it.
+func TestAnswer_EndsWithConnection_IsWarnedAboutOnce(t *testing.T) {
+	b := backend(t, func(w http.ResponseWriter, _ *http.Request) {
+		conn, buf, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = buf.WriteString("HTTP/1.1 201 Created\r\nConnection: close\r\n\r\nhalf of it")
+		_ = buf.Flush()
+		_ = conn.Close()
+	})
+	var log logged
+	f := newFront(t, b.URL, nil, time.Minute, func(o *upstream.Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	for _, key := range []string{"a", "b"} {
+		res := f.send(t, "POST", "/", key, "")
+		if body, err := io.ReadAll(res.Body); err != nil || string(body) != "half of it" {
+			t.Errorf("%s %q, %v", res.Status, body, err)
+		}
+	}
+	if n := strings.Count(log.String(), "let the service send Content-Length"); n != 1 {
+		t.Errorf("%d warnings: %s", n, log.String())
+	}
+}

@@ -48,6 +48,8 @@ type Upstream struct {
 	base  *http.Transport
 	proxy *httputil.ReverseProxy
 
+	warnOfEnd sync.Once // see endsWithConnection
+
 	stopped context.Context //nolint:containedctx // it ends all requests with a key: see Stop
 	stop    context.CancelFunc
 }
