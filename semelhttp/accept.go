@@ -75,31 +75,74 @@ func (a *acceptor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if !t.Fresh {
 		w.Header().Set(a.cfg.ReplayedHeader, "true")
-		if t.Result == nil {
-			w = &replayUnmarker{ResponseWriter: w, header: a.cfg.ReplayedHeader}
-		}
 	}
-	a.fn(w, e.handlerRequest(r.Context()), t)
+	answer := &acceptWriter{ResponseWriter: w, cfg: a.cfg, ticket: t}
+	a.fn(answer, e.handlerRequest(r.Context()), t)
+	answer.writeHeaderOnce(http.StatusOK) // as net/http does
 }
 
-// replayUnmarker removes the replay header from an answer that says that fn could not
-// send the token on. A client does not repeat a request after a replay, and here it
-// has to.
-type replayUnmarker struct {
+// acceptWriter is the http.ResponseWriter of fn. It does not send the header Semel-Result.
+// It removes the replay header from an answer after which the client has to come again,
+// because a client does not repeat a request after a replay.
+type acceptWriter struct {
 	http.ResponseWriter
-	header string
+	cfg     *config
+	ticket  semel.Ticket
+	written bool // the header is sent
+}
+
+// asksAgain reports whether an answer says that fn could not send the token on, or that it
+// could not answer with the result.
+func (a *acceptWriter) asksAgain(status int) bool {
+	switch markOf(a.Header()) {
+	case markNoEffect:
+		return true
+	case markFinal:
+		return false
+	case unmarked:
+	}
+	v := Judge(Answer{Status: status, Header: a.Header()})
+	if a.ticket.Result == nil {
+		return v.Effect != Kept
+	}
+	return status != a.ticket.Result.Outcome.Code && (v.Again || v.Effect == Doubt)
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (m *replayUnmarker) WriteHeader(status int) {
-	if status >= 200 && Judge(Answer{Status: status}).Effect != Kept {
-		m.Header().Del(m.header)
+func (a *acceptWriter) WriteHeader(status int) {
+	switch {
+	case a.written:
+	case status < 200 && status != http.StatusSwitchingProtocols:
+		sendInformational(a.ResponseWriter, status)
+		return
+	default:
+		a.written = true
+		h := a.Header()
+		if a.asksAgain(status) {
+			delete(h, a.cfg.ReplayedHeader)
+		}
+		delete(h, resultHeader)
 	}
-	m.ResponseWriter.WriteHeader(status)
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *acceptWriter) writeHeaderOnce(status int) {
+	if !a.written {
+		a.WriteHeader(status)
+	}
+}
+
+// Write implements http.ResponseWriter.
+func (a *acceptWriter) Write(p []byte) (int, error) {
+	a.writeHeaderOnce(http.StatusOK)
+	return a.ResponseWriter.Write(p)
 }
 
 // Flush implements http.Flusher.
-func (m *replayUnmarker) Flush() { _ = http.NewResponseController(m.ResponseWriter).Flush() }
+func (a *acceptWriter) Flush() {
+	a.writeHeaderOnce(http.StatusOK)
+	_ = http.NewResponseController(a.ResponseWriter).Flush()
+}
 
 // Unwrap is for http.ResponseController.
-func (m *replayUnmarker) Unwrap() http.ResponseWriter { return m.ResponseWriter }
+func (a *acceptWriter) Unwrap() http.ResponseWriter { return a.ResponseWriter }

@@ -30,6 +30,7 @@ type exchange struct {
 
 // serve runs the call and answers the request.
 func (e *exchange) serve(call semel.Call) {
+	delete(e.w.Header(), resultHeader) // only the protected handler may say what its answer means
 	ctx := e.r.Context()
 	if e.cfg.Detach {
 		e.client, ctx = newClientContext(ctx)
@@ -138,9 +139,13 @@ func (e *exchange) closeRun() {
 	}
 }
 
-// end frees the files of the request. It is called after a panic, too.
+// end frees the files of the request. It is called after a panic, too. An outer handler
+// that then writes an answer does not send what the handler has said about its own.
 func (e *exchange) end() {
 	e.closeRun()
+	if e.response != nil {
+		delete(e.w.Header(), resultHeader)
+	}
 	e.removeForm()
 	e.spool.close()
 }

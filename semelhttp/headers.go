@@ -45,7 +45,7 @@ func forbidden(name string) bool {
 	switch name {
 	case "Authorization", "Authentication-Info", "Www-Authenticate", "Cookie", "Clear-Site-Data",
 		"Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Content-Length",
-		"Date", "Age", outcomeHeader, refusalHeader, defaultReplayedHeader, defaultKeyHeader:
+		"Date", "Age", outcomeHeader, refusalHeader, resultHeader, defaultReplayedHeader, defaultKeyHeader:
 		return true
 	}
 	return strings.HasPrefix(name, "Set-Cookie") || strings.HasPrefix(name, "Proxy-") || strings.HasPrefix(name, http.TrailerPrefix)

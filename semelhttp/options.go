@@ -111,6 +111,7 @@ const (
 	defaultReplayedHeader = "Idempotent-Replayed"
 	outcomeHeader         = "Semel-Outcome"
 	refusalHeader         = "Semel-Refusal"
+	resultHeader          = "Semel-Result"
 	defaultDocs           = "https://github.com/semel-go/semel/blob/main/docs/reference/errors.md"
 )
 

@@ -68,7 +68,7 @@ func (a *response) writeHeader(status int) {
 		return
 	}
 	if status < 200 {
-		a.server.WriteHeader(status) // informational: not the outcome
+		sendInformational(a.server, status) // not the outcome
 		return
 	}
 	h := a.server.Header()
@@ -143,7 +143,7 @@ func (a *response) refuse(err error) {
 // marked the answer or Options.Judge keeps it: then it means 200, as for net/http.
 func (a *response) finish() (streamed bool) {
 	a.ended = a.request.Context().Err()
-	if a.status == 0 && a.mode == buffering && (a.mark != unmarked || a.verdict().Effect == Kept) {
+	if a.status == 0 && a.mode == buffering && (a.ownMark() != unmarked || a.verdict().Effect == Kept) {
 		a.writeHeader(http.StatusOK)
 	}
 	return a.mode == streaming

@@ -54,8 +54,21 @@ func (a *response) stream() error {
 // unprotected reports whether this run has no record.
 func (a *response) unprotected() bool { return a.execution.Fence() == 0 }
 
+// sendInformational sends an answer such as 103 without the header Semel-Result, which
+// belongs to the final answer.
+func sendInformational(w http.ResponseWriter, status int) {
+	h := w.Header()
+	result, ok := h[resultHeader]
+	delete(h, resultHeader)
+	w.WriteHeader(status)
+	if ok {
+		h[resultHeader] = result
+	}
+}
+
 // send writes the header, in its state when the handler wrote its status, and the
-// buffered body. Headers that were set afterwards are put back for the trailers.
+// buffered body. Headers that were set afterwards are put back for the trailers. The
+// header Semel-Result is for Semel, and not for the client.
 func (a *response) send(marker string) error {
 	h := a.server.Header()
 	var later http.Header
@@ -63,6 +76,7 @@ func (a *response) send(marker string) error {
 		later = h.Clone()
 		setHeader(h, a.header)
 	}
+	delete(h, resultHeader)
 	if marker != "" {
 		h.Set(outcomeHeader, marker)
 	}
@@ -76,7 +90,9 @@ func (a *response) send(marker string) error {
 		_ = http.NewResponseController(a.server).Flush()
 	}
 	for name, values := range later {
-		h[name] = values
+		if name != resultHeader {
+			h[name] = values
+		}
 	}
 	return err
 }

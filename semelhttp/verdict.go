@@ -22,17 +22,20 @@ const (
 // NoEffect says that the answer to r changed nothing, whatever its status. The
 // answer is sent but not kept, and the same request runs again under every
 // policy. The last call of NoEffect and Final counts; call them before the answer
-// is flushed. On a request that is not protected, NoEffect does nothing.
+// is flushed. On a request that is not protected, NoEffect does nothing. The header
+// "Semel-Result: no-effect" of the answer says the same, unless NoEffect or Final was
+// called. The client does not get that header.
 func NoEffect(r *http.Request) { setMark(r, markNoEffect) }
 
 // Final says that the answer to r is the result, whatever its status: it is kept,
-// and duplicates get it. NoEffect says when to call it.
+// and duplicates get it. NoEffect says when to call it. The header
+// "Semel-Result: final" says the same.
 func Final(r *http.Request) { setMark(r, markFinal) }
 
-// Marked reports whether NoEffect or Final has said what the answer to r means. Broken makes
-// an answer unmarked, except if a part was sent.
+// Marked reports whether NoEffect, Final or the header Semel-Result has said what the answer
+// to r means. Broken makes an answer unmarked, except if a part was sent.
 func Marked(r *http.Request) (marked bool) {
-	changeResponse(r, func(res *response) { marked = res.mark != unmarked })
+	changeResponse(r, func(res *response) { marked = res.ownMark() != unmarked })
 	return marked
 }
 
@@ -90,15 +93,40 @@ func (a *response) breakOff() (dropped bool) {
 	return true
 }
 
+// ownMark is what the handler says about its answer: by its last call of NoEffect or Final,
+// or else by the header Semel-Result of the answer.
+func (a *response) ownMark() outcomeMark {
+	if a.mark != unmarked {
+		return a.mark
+	}
+	if a.status == 0 {
+		return markOf(a.server.Header())
+	}
+	return markOf(a.header)
+}
+
+// markOf reads the header Semel-Result, as semel proxy does in the answer of its upstream.
+// Other values say nothing.
+func markOf(h http.Header) outcomeMark {
+	switch h.Get(resultHeader) {
+	case "no-effect":
+		return markNoEffect
+	case "final":
+		return markFinal
+	}
+	return unmarked
+}
+
 // verdict says what the answer tells about the operation. A mark of the handler
 // counts for more than the table, but not for an answer that broke off.
 func (a *response) verdict() Verdict {
 	short := a.status != 0 && a.declared > int64(len(a.body)) && bodyAllowed(a.status) && a.request.Method != http.MethodHead
-	switch {
-	case a.mark == markNoEffect:
+	switch a.ownMark() {
+	case markNoEffect:
 		return Verdict{Effect: NothingDone, Reason: "the handler says that nothing was done"}
-	case a.mark == markFinal:
+	case markFinal:
 		return Verdict{Effect: Kept, Reason: "the handler says that this is the result", WithoutBody: a.mode == streaming || short || saysNotKept(a.header)}
+	case unmarked:
 	}
 	return a.cfg.Judge(Answer{
 		Status: a.status, Header: a.header, Path: a.request.URL.Path, Ended: a.status == 0 && a.request.Context().Err() != nil,

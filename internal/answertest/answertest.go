@@ -63,6 +63,8 @@ var Answers = []Answer{
 	{Name: "panic", Panic: true},
 	{Name: "200, no effect", Status: 200, Body: "paid", Mark: semelhttp.NoEffect},
 	{Name: "503, final", Status: 503, Body: "paid", Mark: semelhttp.Final},
+	{Name: "503, the header says no effect", Status: 503, Body: "closed", Header: http.Header{"Semel-Result": {"no-effect"}}},
+	{Name: "503, the header says final", Status: 503, Body: "paid", Header: http.Header{"Semel-Result": {"final"}}},
 
 	{Name: "201, context ended", Status: 201, Body: "paid", Mark: endRequest},
 	{Name: "204, context ended", Status: 204, Mark: endRequest},

@@ -71,7 +71,12 @@ func Middleware(run semel.Runner, tenant semelhttp.TenantFunc, o *semelhttp.Opti
 	return func(c fiber.Ctx) error {
 		x := &exchange{c: c, header: http.Header{}}
 		outer := c.Context()
-		defer c.SetContext(outer) // after a panic, too
+		defer func() { // after a panic, too
+			c.SetContext(outer)
+			if x.ran {
+				c.Response().Header.Del(resultHeader)
+			}
+		}()
 		r, err := newRequest(context.WithValue(outer, contextKey{}, x), c)
 		if err != nil {
 			return fiber.NewError(http.StatusBadRequest, err.Error())
@@ -102,6 +107,10 @@ func Request(c fiber.Ctx) *http.Request { return (&http.Request{}).WithContext(c
 
 type contextKey struct{}
 
+// resultHeader is the header by which a protected handler may say what its answer means.
+// semelhttp does not send it.
+const resultHeader = "Semel-Result"
+
 // runChain is the handler that semelhttp protects.
 func runChain(w http.ResponseWriter, r *http.Request) {
 	x, _ := r.Context().Value(contextKey{}).(*exchange)
@@ -121,6 +130,7 @@ func runChain(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	x.ran = true
+	c.Response().Header.Del(resultHeader) // of an outer handler
 	c.SetContext(r.Context())
 	if err := c.Next(); err != nil {
 		if c.App().ErrorHandler(c, err) != nil {

@@ -95,7 +95,7 @@ var doors = []Mutant{
 	{
 		Name: "silence is an empty 200", Rule: "doubt", Parent: "chi: the Timeout middleware; Echo: WrapMiddleware",
 		Dir: door, Func: "(*response).finish", Package: door, Run: "TestSilence_Handler_IsNotKept",
-		Old: "(a.mark != unmarked || a.verdict().Effect == Kept)", New: "true",
+		Old: "(a.ownMark() != unmarked || a.verdict().Effect == Kept)", New: "true",
 	},
 	{
 		Name: "silence had no effect", Rule: "doubt",
@@ -260,8 +260,8 @@ var doors = []Mutant{
 	},
 	{
 		Name: "an answer without a sent token is marked as a replay", Rule: "http",
-		Dir: door, Func: "(*replayUnmarker).WriteHeader", Package: door, Run: "TestAccept_TokenNotSent_ClientRepeats",
-		Old: "if status >= 200 && Judge(Answer{Status: status}).Effect != Kept {", New: "if status >= 600 {",
+		Dir: door, Func: "(*acceptWriter).asksAgain", Package: door, Run: "TestAccept_TokenNotSent_ClientRepeats",
+		Old: "return v.Effect != Kept", New: "return v.Effect == 99",
 	},
 	{
 		Name: "forms parsed by an outer handler are all one payload", Rule: "rule 12",

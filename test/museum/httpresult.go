@@ -1,0 +1,26 @@
+package museum
+
+// resultHeaders are seeded bugs of what a handler says about its answer, and of answers
+// after which a client has to come again.
+var resultHeaders = []Mutant{
+	{
+		Name: "an answer that asks to come again for the result is marked as a replay", Rule: "http",
+		Dir: door, Func: "(*acceptWriter).asksAgain", Package: door, Run: "TestAccept_AnswerAsksToComeAgain_IsNoReplay",
+		Old: "(v.Again || v.Effect == Doubt)", New: "false && v.Again",
+	},
+	{
+		Name: "a handler's header that says that nothing was done is not read", Rule: "doubt",
+		Dir: door, Func: "markOf", Package: door, Run: "TestResultHeader_OfAnswer_DecidesAsMark",
+		Old: "return markNoEffect", New: "return unmarked",
+	},
+	{
+		Name: "a client says by a header that an outer handler repeats what the answer means", Rule: "doubt",
+		Dir: door, Func: "(*exchange).serve", Package: door, Run: "TestResultHeader_OfOthers_DoesNotCount",
+		Old: "delete(e.w.Header(), resultHeader)", New: "",
+	},
+	{
+		Name: "the client gets the header that is for Semel", Rule: "http",
+		Dir: door, Func: "(*response).send", Package: door, Run: "TestResultHeader_StreamedAnswer_DecidesAndIsNotSent",
+		Old: "delete(h, resultHeader)", New: "",
+	},
+}
