@@ -20,9 +20,11 @@
 // c.Status(200). If a store's Atomic repeats a transaction, Gin cannot run the chain
 // again: the request gets a 503 that is not kept, and its writes are undone.
 //
-// If the reader of c.DataFromReader or a template of c.HTML fails, the answer is not whole:
-// the call is in doubt. If nothing was sent yet, the client gets 502 instead. Other errors in
-// c.Errors do not change the meaning of an answer.
+// If the reader of c.DataFromReader or a template of c.HTML fails, or another renderer, such
+// as c.JSON, before its first byte, the answer is not whole: the call is in doubt. If nothing
+// was sent yet, the client gets 502 instead. A renderer has failed if the chain is aborted
+// with a new error in c.Errors, and the answer has a Content-Type and no body. Other errors
+// in c.Errors do not change the meaning of an answer.
 package semelgin
 
 import (
@@ -115,8 +117,10 @@ func runChain(w http.ResponseWriter, r *http.Request) {
 	x.c.Writer, x.c.Request = inner, r
 	before := len(x.c.Errors)
 	x.c.Next()
+	noted := x.c.Errors[min(before, len(x.c.Errors)):]
+	failed := x.c.IsAborted() && len(noted) > 0 && (inner.lacksBody() || hasTemplateError(noted)) // Gin aborts if a renderer fails
 	switch {
-	case !inner.broken && !(x.c.IsAborted() && hasTemplateError(x.c.Errors[min(before, len(x.c.Errors)):])): // Gin aborts then
+	case !inner.broken && !failed:
 		inner.finish()
 	case semelhttp.Broken(r):
 		http.Error(w, "the answer broke off", http.StatusBadGateway)

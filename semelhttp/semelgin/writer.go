@@ -34,6 +34,13 @@ func (w *writer) finish() {
 	}
 }
 
+// lacksBody reports whether the chain has set a status and a Content-Type for a body, and
+// has written neither. Renderers set both before they can fail.
+func (w *writer) lacksBody() bool {
+	bodyAllowed := w.status >= 200 && w.status != http.StatusNoContent && w.status != http.StatusNotModified
+	return !w.Written() && bodyAllowed && len(w.Header()["Content-Type"]) > 0
+}
+
 func (w *writer) Header() http.Header         { return w.semel.Header() }
 func (w *writer) Unwrap() http.ResponseWriter { return w.semel }
 func (w *writer) Status() int                 { return w.status }

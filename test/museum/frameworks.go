@@ -29,6 +29,11 @@ var frameworks = []Mutant{
 		Old: "return ok", New: "return false && ok",
 	},
 	{
+		Name: "Gin: the status of a renderer that failed is kept without its body", Rule: "doubt",
+		Dir: "semelhttp/semelgin", Func: "(*writer).lacksBody", Package: "semelhttp/semelgin", Run: "TestMiddleware_RendererFails",
+		Old: "return !w.Written() &&", New: "return false &&",
+	},
+	{
 		Name: "Fiber: a repeated transaction keeps an answer although the chain has not run again", Rule: "atomic",
 		Dir: "semelhttp/semelfiber", Func: "runChain", Package: "semelhttp/semelfiber", Run: "TestMiddleware_EachAnswer",
 		Old: "semelhttp.NoEffect(r)", New: "semelhttp.Final(r)",
