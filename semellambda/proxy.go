@@ -51,7 +51,7 @@ func Proxy[T Request, R Response](run semel.Runner, tenant func(ctx context.Cont
 		response, err := fn(r.Context(), e.request)
 		if err == nil {
 			w.Header()["Content-Type"] = nil // a gateway has its own default, so semelhttp must not guess
-			err = writeResponse(w, response)
+			err = writeResponse(w, r.Method, response)
 		}
 		e.err = failed(w, r, err)
 	}))

@@ -3,6 +3,7 @@ package semellambda
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -42,8 +43,9 @@ func (r *recorder) Write(b []byte) (int, error) {
 }
 
 // writeResponse writes a handler's response. A response without a status is silence,
-// as from a handler that wrote nothing.
-func writeResponse(w http.ResponseWriter, response any) error {
+// as from a handler that wrote nothing. As a gateway does, it ignores a body that the
+// status does not allow, and a Content-Length: the gateway counts the bytes.
+func writeResponse(w http.ResponseWriter, method string, response any) error {
 	status, single, multi, cookies, body, encoded := split(response)
 	if status == 0 {
 		return nil
@@ -61,9 +63,14 @@ func writeResponse(w http.ResponseWriter, response any) error {
 	for _, c := range cookies {
 		w.Header().Add("Set-Cookie", c)
 	}
+	if method != http.MethodHead {
+		w.Header().Del("Content-Length")
+	}
 	w.WriteHeader(status)
-	_, err := w.Write(content)
-	return err
+	if _, err := w.Write(content); !errors.Is(err, http.ErrBodyNotAllowed) {
+		return err
+	}
+	return nil
 }
 
 func split(response any) (status int, single map[string]string, multi map[string][]string, cookies []string, body string, encoded bool) {

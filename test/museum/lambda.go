@@ -39,6 +39,16 @@ var lambdas = []Mutant{
 		Old: `p.method == ""`, New: "false",
 	},
 	{
+		Name: "Lambda: a wrong length that the handler names makes the answer too short to keep", Rule: "rule 8",
+		Dir: lambda, Func: "writeResponse", Package: lambda, Run: "TestProxy_ResponseThatGatewayTakes",
+		Old: "method != http.MethodHead", New: "method == http.MethodHead",
+	},
+	{
+		Name: "Lambda: a body that a gateway drops is an error for the first caller only", Rule: "rule 8",
+		Dir: lambda, Func: "writeResponse", Package: lambda, Run: "TestProxy_ResponseThatGatewayTakes",
+		Old: "!errors.Is(err, http.ErrBodyNotAllowed)", New: "true",
+	},
+	{
 		Name: "Lambda: the chosen fields are not compared", Rule: "rule 12", Parent: "payload check skipped (Powertools TypeScript #2058, Java #2260)",
 		Dir: lambda, Func: "fieldsAt", Package: lambda, Run: "TestWrap_OtherPayload",
 		Old: "fields[p] = value", New: "_ = value\nfields[p] = json.RawMessage(`0`)",

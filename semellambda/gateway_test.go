@@ -1,0 +1,69 @@
+package semellambda_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/semellambda"
+	"github.com/semel-go/semel/store/memstore"
+)
+
+type (
+	gatewayRequest  = events.APIGatewayV2HTTPRequest
+	gatewayResponse = events.APIGatewayV2HTTPResponse
+)
+
+// post sends two requests with one key to a function whose handler answers with response.
+func post(t *testing.T, response gatewayResponse) (answers [2]gatewayResponse, runs int) {
+	t.Helper()
+	guard, err := semel.New(memstore.New(nil), &semel.Options{OnDoubt: semel.Park})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := semellambda.Proxy(guard, shared[gatewayRequest], nil, func(context.Context, gatewayRequest) (gatewayResponse, error) {
+		runs++
+		return response, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := gatewayRequest{RouteKey: "POST /pay", RawPath: "/pay", Headers: map[string]string{"idempotency-key": "k"}}
+	r.RequestContext.HTTP.Method = "POST"
+	for i := range answers {
+		if answers[i], err = h(t.Context(), r); err != nil {
+			t.Errorf("request %d: %v", i+1, err)
+		}
+	}
+	return answers, runs
+}
+
+// A gateway drops the body of a 204, and sends a Content-Length of its own.
+func TestProxy_ResponseThatGatewayTakes_IsThatOfDuplicates(t *testing.T) {
+	length := func(v string) map[string]string { return map[string]string{"content-length": v} }
+	for name, r := range map[string]gatewayResponse{
+		"204 with a body":      {StatusCode: 204, Body: "{}"},
+		"304 with a body":      {StatusCode: 304, Body: "{}"},
+		"length in characters": {StatusCode: 201, Body: "naïve", Headers: length("5")},
+		"length of the base64": {StatusCode: 201, Body: "aGVsbG8=", IsBase64Encoded: true, Headers: length("8")},
+	} {
+		a, runs := post(t, r)
+		if a[0].StatusCode != r.StatusCode || a[0].StatusCode != a[1].StatusCode || a[0].Body != a[1].Body || a[1].Headers["Semel-Outcome"] != "" || runs != 1 {
+			t.Errorf("%s: the first answer is %+v, the second %+v, after %d runs", name, a[0], a[1], runs)
+		}
+		if r.StatusCode == 201 && a[0].Body == "" {
+			t.Errorf("%s: the answer has no body", name)
+		}
+	}
+}
+
+func TestProxy_HeaderSaysWhatAnswerMeans_IsNotSent(t *testing.T) {
+	for result, want := range map[string]int{"no-effect": 2, "final": 1} {
+		a, runs := post(t, gatewayResponse{StatusCode: 503, Headers: map[string]string{"semel-result": result}})
+		if a[1].StatusCode != 503 || runs != want || a[0].Headers["Semel-Result"] != "" || a[1].Headers["Semel-Result"] != "" {
+			t.Errorf("%s: got %+v after %d runs, want 503 after %d", result, a, runs, want)
+		}
+	}
+}
