@@ -26,7 +26,8 @@
 // it and the error contradict each other: the call is in doubt, and the error becomes the
 // answer, unless a part of the first one was sent already. To keep the answer, return nil and
 // log the error. An answer of 400 and above stays as it is, as in Echo itself, and so does one
-// for which the handler has called semelhttp.Final or semelhttp.NoEffect.
+// for which the handler has said what it means, by semelhttp.Final or semelhttp.NoEffect, and one
+// whose body the status does not allow, such as that of c.JSON(204, v).
 package semelecho
 
 import (
@@ -110,7 +111,8 @@ func runHandler(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		return
 	}
-	if response.Committed && response.Status < http.StatusBadRequest && !semelhttp.Marked(r) && semelhttp.Broken(r) {
+	bodyless := err == http.ErrBodyNotAllowed //nolint:errorlint // an error that joins it with another one is more
+	if response.Committed && response.Status < http.StatusBadRequest && !bodyless && !semelhttp.Marked(r) && semelhttp.Broken(r) {
 		x.c.SetResponse(echo.NewResponse(w, x.c.Logger())) // the first answer is dropped
 	}
 	x.c.Echo().HTTPErrorHandler(x.c, err)

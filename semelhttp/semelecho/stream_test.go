@@ -107,6 +107,21 @@ func siteWith(t *testing.T, guard *semel.Guard, answer echo.HandlerFunc) (url st
 }
 
 // A part of the answer is sent, so "done" is stored already.
+// Without Semel the client gets the 204, and Echo logs the error.
+func TestMiddleware_StatusAllowsNoBody_AnswerIsKept(t *testing.T) {
+	for name, answer := range map[string]echo.HandlerFunc{
+		"JSON":   func(c *echo.Context) error { return c.JSON(204, "paid") },
+		"string": func(c *echo.Context) error { return c.String(204, "paid") },
+		"blob":   func(c *echo.Context) error { return c.Blob(304, "text/plain", []byte("paid")) },
+	} {
+		url, runs := siteWith(t, newGuard(t), answer)
+		first, second := answertest.Post(t, url, "key", "hello"), answertest.Post(t, url, "key", "hello")
+		if first.Status >= 400 || second.Status != first.Status || *runs != 1 {
+			t.Errorf("%s: got %+v and %+v after %d runs", name, first, second, *runs)
+		}
+	}
+}
+
 func TestMiddleware_ErrorAfterFlush_IsKeptWithoutBody(t *testing.T) {
 	url, runs := siteWith(t, newGuard(t), func(c *echo.Context) error {
 		_ = c.String(201, "half")
