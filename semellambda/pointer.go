@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // checkPointer returns an error if p is no JSON pointer (RFC 6901).
@@ -89,12 +90,16 @@ func keyAt(doc json.RawMessage, pointers []string) (string, error) {
 }
 
 // keyText is the text of a string or of an integer. Another number has several
-// spellings, so it is refused.
+// spellings, so it is refused. So is U+FFFD, which encoding/json writes instead of half a
+// surrogate pair and of bytes that are not UTF-8: different texts would be one key.
 func keyText(value json.RawMessage) (string, error) {
 	var text *string
 	if json.Unmarshal(value, &text) == nil && text != nil {
-		if *text == "" {
+		switch {
+		case *text == "":
 			return "", errors.New("is an empty string")
+		case strings.ContainsRune(*text, utf8.RuneError):
+			return "", errors.New("has text that is not valid Unicode, or the character U+FFFD, which stands for such text")
 		}
 		return *text, nil
 	}

@@ -1,12 +1,15 @@
 package semelmcp
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -36,12 +39,21 @@ func FromArgument(name string) KeySource {
 		case !ok, string(raw) == "null", string(raw) == `""`:
 			return "", fmt.Errorf("%w in the argument %q; %s", ErrNoKey, name, howToMakeKeys)
 		case json.Unmarshal(raw, &text) == nil:
-			return *text, nil
+			return *text, checkText(*text, fmt.Sprintf("the argument %q", name))
 		case strings.Trim(strings.TrimPrefix(string(raw), "-"), "0123456789") == "":
 			return string(raw), nil
 		}
 		return "", fmt.Errorf("the argument %q is neither a string nor an integer", name)
 	}
+}
+
+// checkText refuses U+FFFD, which encoding/json writes instead of half a surrogate pair and of
+// bytes that are not UTF-8: different texts would be one key.
+func checkText(s, place string) error {
+	if strings.ContainsRune(s, utf8.RuneError) {
+		return fmt.Errorf("%s has text that is not valid Unicode, or the character U+FFFD, which stands for such text", place)
+	}
+	return nil
 }
 
 // FromMeta takes the key from a string in the _meta of the call, such as
@@ -52,7 +64,7 @@ func FromMeta(name string) KeySource {
 		case nil:
 		case string:
 			if key != "" {
-				return key, nil
+				return key, checkText(key, fmt.Sprintf("_meta[%q]", name))
 			}
 		default:
 			return "", fmt.Errorf("_meta[%q] is not a string", name)
@@ -64,11 +76,12 @@ func FromMeta(name string) KeySource {
 // Hash derives the key from the named arguments or, without names, from all of them, as
 // JSON: white space and the order of members do not matter. The key has the arguments
 // that are there; if the call has none of the names, there is no key. Two calls that are
-// not duplicates must differ in these arguments.
+// not duplicates must differ in these arguments. Equal numbers of up to 15 digits are equal,
+// such as 1 and 1.0; longer ones count as they are written.
 func Hash(names ...string) KeySource {
 	return func(req *mcp.CallToolRequest) (string, error) {
-		var all map[string]any
-		if err := json.Unmarshal(argumentsOf(req), &all); err != nil {
+		all, err := decodeNumbers(argumentsOf(req))
+		if err != nil {
 			return "", fmt.Errorf("the arguments are not a JSON object: %w", err)
 		}
 		chosen := all
@@ -83,12 +96,51 @@ func Hash(names ...string) KeySource {
 				return "", fmt.Errorf("%w; set at least one of the arguments %q", ErrNoKey, names)
 			}
 		}
-		// Numbers are doubles here. Two large ones may have one key; the payload tells them apart.
-		canonical, err := json.Marshal(chosen)
+		canonical, err := json.Marshal(shortNumbers(chosen))
+		if err != nil {
+			return "", fmt.Errorf("the arguments are not JSON: %w", err)
+		}
 		sum := sha256.Sum256(canonical)
-		return "arguments:" + hex.EncodeToString(sum[:]), err
+		return "arguments:" + hex.EncodeToString(sum[:]), checkText(string(canonical), "the arguments")
 	}
 }
+
+// decodeNumbers decodes an object, and leaves its numbers as they are written.
+func decodeNumbers(doc []byte) (object map[string]any, err error) {
+	d := json.NewDecoder(bytes.NewReader(doc))
+	d.UseNumber()
+	err = d.Decode(&object)
+	return object, err
+}
+
+// shortNumbers makes a double of each number in v that a double holds without loss, so that
+// 1 and 1.0 are equal. It leaves other numbers as they are written, so that two long IDs
+// never become equal by rounding.
+func shortNumbers(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		mantissa, _, _ := strings.Cut(strings.ToLower(v.String()), "e")
+		digits := strings.Trim(strings.NewReplacer("-", "", ".", "").Replace(mantissa), "0")
+		f, err := v.Float64()
+		if err == nil && len(digits) <= exactDigits && (digits == "") == (math.Abs(f) < smallestExact) {
+			return f
+		}
+	case []any:
+		for i := range v {
+			v[i] = shortNumbers(v[i])
+		}
+	case map[string]any:
+		for name := range v {
+			v[name] = shortNumbers(v[name])
+		}
+	}
+	return v
+}
+
+const (
+	exactDigits   = 15     // a double holds each number of so many digits
+	smallestExact = 1e-300 // and none that is much smaller than this
+)
 
 // First asks the sources in turn, and takes the first key. An error that is not ErrNoKey
 // ends the search. If no source has a key, it returns the error of the first one.

@@ -49,6 +49,21 @@ var lambdas = []Mutant{
 		Old: "!errors.Is(err, http.ErrBodyNotAllowed)", New: "true",
 	},
 	{
+		Name: "Lambda: different texts that are no Unicode are one key", Rule: "rule 12",
+		Dir: lambda, Func: "keyText", Package: lambda, Run: "TestSQS_KeysThatAreNoUnicode",
+		Old: "strings.ContainsRune(*text, utf8.RuneError)", New: "false",
+	},
+	{
+		Name: "MCP: different texts that are no Unicode are one key", Rule: "rule 12",
+		Dir: tool, Func: "checkText", Package: tool, Run: "TestKeySource_EachCall",
+		Old: "strings.ContainsRune(s, utf8.RuneError)", New: "false",
+	},
+	{
+		Name: "MCP: two long IDs are one key", Rule: "rule 12",
+		Dir: tool, Func: "shortNumbers", Package: tool, Run: "TestHash_Numbers",
+		Old: "len(digits) <= exactDigits", New: "len(digits) < 99",
+	},
+	{
 		Name: "Lambda: the chosen fields are not compared", Rule: "rule 12", Parent: "payload check skipped (Powertools TypeScript #2058, Java #2260)",
 		Dir: lambda, Func: "fieldsAt", Package: lambda, Run: "TestWrap_OtherPayload",
 		Old: "fields[p] = value", New: "_ = value\nfields[p] = json.RawMessage(`0`)",
