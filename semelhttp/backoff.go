@@ -68,22 +68,50 @@ func parseRetryAfter(v string) (time.Duration, bool) {
 }
 
 // problemCode reads the code of a problem document. Afterwards the body can be read
-// from its start.
+// from its start. A document that does not come in time has no code.
 func problemCode(resp *http.Response) string {
 	const maxDocument = 16 << 10 // bytes
+	const maxTime = 2 * time.Second
 	if t, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil || t != "application/problem+json" {
 		return ""
 	}
-	head, _ := io.ReadAll(io.LimitReader(resp.Body, maxDocument)) // the caller gets the same error from the rest of the body
-	resp.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(head), resp.Body), resp.Body}
+	b := &problemBody{ReadCloser: resp.Body, arrived: make(chan struct{})}
+	resp.Body = b
+	go b.readHead(maxDocument)
+	late := time.NewTimer(maxTime)
+	defer late.Stop()
+	select {
+	case <-late.C:
+		return ""
+	case <-b.arrived:
+	}
 	var p struct{ Code string }
-	if json.Unmarshal(head, &p) != nil {
+	if json.Unmarshal(b.head, &p) != nil {
 		return ""
 	}
 	return p.Code
+}
+
+// problemBody is a body whose head is read in advance. Close ends that read, too.
+type problemBody struct {
+	io.ReadCloser
+	arrived chan struct{} // closed after the head was read
+	head    []byte
+	reader  io.Reader // of the head and the rest; nil: nobody has read yet
+}
+
+func (b *problemBody) readHead(limit int64) {
+	b.head, _ = io.ReadAll(io.LimitReader(b.ReadCloser, limit)) // the caller gets the same error from the rest
+	close(b.arrived)
+}
+
+// Read implements io.Reader.
+func (b *problemBody) Read(p []byte) (int, error) {
+	if b.reader == nil {
+		<-b.arrived
+		b.reader = io.MultiReader(bytes.NewReader(b.head), b.ReadCloser)
+	}
+	return b.reader.Read(p)
 }
 
 // pause is the time to wait after the n-th attempt (n ≥ 1): the server's Retry-After

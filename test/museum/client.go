@@ -50,6 +50,11 @@ var clients = []Mutant{
 		Old: "err == nil || errors.Is(err, strconv.ErrRange) {", New: "err == nil {",
 	},
 	{
+		Name: "a client waits for the rest of a problem as long as it takes", Rule: "http",
+		Dir: door, Func: "problemCode", Package: door, Run: "TestTransport_ProblemBodyStalls",
+		Old: "time.NewTimer(maxTime)", New: "time.NewTimer(1000*maxTime)",
+	},
+	{
 		Name: "the first attempt has empty trailers", Rule: "http",
 		Dir: door, Func: "(*Transport).RoundTrip", Package: door, Run: "TestTransport_Trailers_SentWithEachAttempt",
 		Old: "out.Trailer = r.Trailer", New: "",
