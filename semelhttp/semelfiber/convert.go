@@ -17,13 +17,15 @@ import (
 )
 
 // newRequest copies the request of c, because Fiber uses its buffers again and Semel
-// keeps the key.
-func newRequest(ctx context.Context, c fiber.Ctx) (*http.Request, error) {
+// keeps the key. It notes in x what only a protected request needs.
+func newRequest(ctx context.Context, c fiber.Ctx, x *exchange) *http.Request {
 	from := c.Request()
 	uri := string(from.Header.RequestURI())
 	u, err := url.ParseRequestURI(uri)
-	if err != nil {
-		return nil, err
+	if err != nil { // Fiber serves it
+		x.uriErr = err
+		path, query, _ := strings.Cut(uri, "?")
+		u = &url.URL{Path: path, RawQuery: query}
 	}
 	r := (&http.Request{
 		Method: string(from.Header.Method()), URL: u, RequestURI: uri, Host: string(from.Header.Host()),
@@ -40,7 +42,8 @@ func newRequest(ctx context.Context, c fiber.Ctx) (*http.Request, error) {
 		r.SetPathValue(name, strings.Clone(c.Params(name)))
 	}
 	r.Body, r.ContentLength = bodyOf(c)
-	return r, nil
+	x.body = r.Body
+	return r
 }
 
 // Bodies that cannot be compared. semelhttp answers errors.ErrUnsupported with 500
@@ -119,7 +122,8 @@ type exchange struct {
 	body        io.ReadCloser // the body of the request that semelhttp got
 	ran         bool
 	unprotected bool
-	err         error // of a request that is not protected
+	uriErr      error // a protected request is refused for it
+	err         error // of a request that is not protected, or uriErr
 
 	header http.Header
 	status int

@@ -25,8 +25,8 @@
 //
 // # Refused
 //
-// A protected request cannot be hijacked or switch protocols: it gets 500
-// (upgrade_unsupported). Fiber cannot tell an empty 200 from no answer: a
+// A protected request whose URI net/url cannot parse, such as /files/100%, gets 400. A protected
+// request cannot be hijacked or switch protocols: it gets 500 (upgrade_unsupported). Fiber cannot tell an empty 200 from no answer: a
 // handler that means it calls semelhttp.Final(semelfiber.Request(c)), or sends 204. A
 // stream is read to its end before its first byte is sent, and held in memory; do not
 // protect endless streams. A stream that is not as long as it declares counts as broken
@@ -59,6 +59,10 @@ func Middleware(run semel.Runner, tenant semelhttp.TenantFunc, o *semelhttp.Opti
 	copied := tenant
 	if tenant != nil {
 		copied = func(r *http.Request) (string, error) {
+			if x, ok := r.Context().Value(contextKey{}).(*exchange); ok && x.uriErr != nil {
+				x.err = fiber.NewError(http.StatusBadRequest, x.uriErr.Error())
+				return "", x.uriErr
+			}
 			name, err := tenant(r)
 			return strings.Clone(name), err // it may be in a buffer that Fiber uses again
 		}
@@ -77,14 +81,10 @@ func Middleware(run semel.Runner, tenant semelhttp.TenantFunc, o *semelhttp.Opti
 				c.Response().Header.Del(resultHeader)
 			}
 		}()
-		r, err := newRequest(context.WithValue(outer, contextKey{}, x), c)
-		if err != nil {
-			return fiber.NewError(http.StatusBadRequest, err.Error())
-		}
-		x.body = r.Body
+		r := newRequest(context.WithValue(outer, contextKey{}, x), c, x)
 		copyHeader(x.header, c)
 		protected.ServeHTTP(x, r)
-		if !x.unprotected {
+		if !x.unprotected && x.err == nil {
 			x.send()
 		}
 		return x.err
