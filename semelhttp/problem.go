@@ -77,7 +77,7 @@ var problems = map[string]Problem{
 	CodeInProgress: {Status: http.StatusConflict, Title: "A request is outstanding for this Idempotency-Key",
 		Detail: "The first request with this key is still running, or its next attempt is not due. Repeat the request with the same key after the time that Retry-After says."},
 	CodeOutcomeUnknown: {Status: http.StatusConflict, Title: "Outcome is not known",
-		Detail: "The first request with this key was interrupted, and nobody knows yet whether it took effect. It is not run again until that is known. Do not send it with a new key."},
+		Detail: "An earlier request with this key has no certain result, and nobody knows yet whether it took effect. It is not run again until that is known. Do not send it with a new key."},
 	CodeLeaseLost: {Status: http.StatusConflict, Title: "Request took too long", RetryAfter: retrySoon,
 		Detail: "Another attempt may have taken this request over, so this one's answer does not count. Repeat the request with the same key to get the recorded answer."},
 	CodeReservationExpired: {Status: http.StatusGone, Title: "Reservation has expired",
@@ -226,8 +226,8 @@ func (c *config) problemOfReason(e *semel.Error) *Problem {
 // maxBusyHint is the longest Retry-After for a run in progress.
 const maxBusyHint = 30 * time.Second
 
-// busyHint is when to ask again about a call in progress: soon after a short run, and
-// later after a long one. The rest of the lease says little about that, because it is
+// busyHint is when to ask again about a call in progress: after half the time that the run
+// has taken so far, which the header rounds up. The rest of the lease says little about that, because it is
 // renewed while the run goes on. If there is no run, the next attempt is not due yet.
 func busyHint(e *semel.Error) time.Duration {
 	if e.Running <= 0 {

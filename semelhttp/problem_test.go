@@ -117,6 +117,7 @@ func TestProblem_EachReason_HasCode(t *testing.T) {
 		"busy, soon":           {plain, after(semel.ErrInProgress, time.Millisecond), 409, CodeInProgress, "1"},
 		"busy, just begun":     {plain, running(time.Millisecond), 409, CodeInProgress, "1"},
 		"busy for 9 s":         {plain, running(9 * time.Second), 409, CodeInProgress, "5"},
+		"busy for 4 s":         {plain, running(4*time.Second + time.Millisecond), 409, CodeInProgress, "3"},
 		"busy for an hour":     {plain, running(time.Hour), 409, CodeInProgress, "30"},
 		"busy, unknown":        {plain, after(semel.ErrInProgress, 0), 409, CodeInProgress, "1"},
 		"busy, 429":            {busy, after(semel.ErrInProgress, time.Second), 429, CodeInProgress, "1"},
