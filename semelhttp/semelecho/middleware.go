@@ -27,7 +27,7 @@
 // answer, unless a part of the first one was sent already. To keep the answer, return nil and
 // log the error. An answer of 400 and above stays as it is, as in Echo itself, and so does one
 // for which the handler has said what it means, by semelhttp.Final or semelhttp.NoEffect, and one
-// whose body the status does not allow, such as that of c.JSON(204, v).
+// whose body the status does not allow: c.JSON(204, v).
 package semelecho
 
 import (

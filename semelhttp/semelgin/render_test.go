@@ -14,7 +14,7 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-// Gin notes the error of a renderer and aborts, so that of the answer only the status is left.
+// Gin notes the error of a renderer and aborts, so that the answer is a status alone.
 func TestMiddleware_RendererFailsBeforeFirstByte_IsNoAnswer(t *testing.T) {
 	declined := errors.New("declined")
 	for name, c := range map[string]struct {
@@ -26,7 +26,7 @@ func TestMiddleware_RendererFailsBeforeFirstByte_IsNoAnswer(t *testing.T) {
 		"pure JSON":         {func(c *gin.Context) { c.PureJSON(201, make(chan int)) }, 502, 2},
 		"XML":               {func(c *gin.Context) { c.XML(201, map[int]int{}) }, 502, 2},
 		"abort with JSON":   {func(c *gin.Context) { c.AbortWithStatusJSON(422, math.NaN()) }, 502, 2},
-		"no such template":  {func(c *gin.Context) { c.HTML(201, "payed", nil) }, 502, 2},
+		"no such template":  {func(c *gin.Context) { c.HTML(201, "absent", nil) }, 502, 2},
 		"JSON":              {func(c *gin.Context) { c.JSON(201, 1) }, 201, 1},
 		"JSON, no body":     {func(c *gin.Context) { c.JSON(204, math.NaN()) }, 204, 1},
 		"status and error":  {func(c *gin.Context) { c.Status(422); _ = c.Error(declined); c.Abort() }, 422, 1},
