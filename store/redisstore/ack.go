@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -149,7 +150,48 @@ func (s *Store) confirm(ctx context.Context, c *call, check func(again *call) er
 	return fmt.Errorf("%w: %w", ErrUnconfirmed, c.acked)
 }
 
-// counts reports whether a proposal is a claim: something may run on it.
+// luaConfirm answers with a record, as luaGet does. If its outcome answers callers, the
+// script writes one byte of it as it is: the replicas acknowledge that write after the
+// record and after all that is older.
+const luaConfirm = luaStart + `
+for i = 1, n do
+	local v = call('GET', KEYS[i])
+	if v and (byte(v, 58) == 3 or byte(v, 58) == 4) then call('SETRANGE', KEYS[i], 0, sub(v, 1, 1)) end
+	out[i + 1] = v
+end
+return out
+`
+
+// confirmed is the record that a call has found. If its outcome answers callers, the call
+// has confirmed it. If too few acknowledged that, the record comes without the outcome.
+func confirmed(f store.Found, c *call) (store.Found, error) {
+	if c.acked == nil || !f.Record.State.Terminal() {
+		return f, nil
+	}
+	return withoutOutcome(f), fmt.Errorf("%w: %w", ErrUnconfirmed, c.acked)
+}
+
+// confirmRead confirms a record that was read. It reads the record again, because a new
+// master may have another one.
+func (s *Store) confirmRead(ctx context.Context, k *store.Key, f store.Found) (store.Found, error) {
+	c := s.newCall(&s.scripts.confirm, k, terms{})
+	again, err := s.look(ctx, s.changes, k, c)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return again, err
+	case err != nil:
+		return withoutOutcome(f), err
+	}
+	return confirmed(again, c)
+}
+
+// withoutOutcome is a record that comes with an error.
+func withoutOutcome(f store.Found) store.Found {
+	f.Record.Outcome = store.Outcome{}
+	return f
+}
+
+// isClaim reports whether a proposal is a claim: something may run on it.
 func isClaim(p *store.Proposal) bool {
 	return p.State == store.Started || p.State == store.Processing
 }

@@ -281,13 +281,13 @@ func TestReplicas_ReplicaFollows_Acknowledges(t *testing.T) {
 	}
 }
 
-// A read changes nothing, so it does not wait for replicas.
+// A read of a call in flight answers nobody, so it does not wait for replicas.
 func TestGet_ReplicasMissing_DoesNotWait(t *testing.T) {
 	s, other := doubtful(t)
-	complete(t, other, "k", "x")
+	claim(t, other, "k")
 	waits := &waitHook{after: func(int) int64 { return 0 }}
 	s.client.AddHook(waits)
-	if got := get(t, s, "k"); got.State != store.Completed || waits.n != 0 {
+	if got := get(t, s, "k"); got.State != store.Processing || waits.n != 0 {
 		t.Errorf("it is %v, and %d replies had to be waited for", got.State, waits.n)
 	}
 	if f, err := s.Claim(t.Context(), proposal("k")); err != nil || f.Won || waits.n != 1 {

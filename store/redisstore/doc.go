@@ -79,8 +79,16 @@
 // under policy park, as if its owner had died. A settlement stays, and is
 // ErrUnconfirmed.
 //
-// A server that refuses writes still answers replays: one without memory
-// (maxmemory), replicas (min-replicas-to-write) or disk
+// With Options.Replicas or Options.Fsync, a completed or failed record answers a caller
+// only after enough servers have acknowledged it. The store writes one byte of it again, as
+// it is, and waits for that write. In a claim that adds no round trip; a [Store.Get] of such a
+// record, as of a waiting duplicate, takes a second one. If too few acknowledge it, the
+// error is ErrUnconfirmed: a Guard reports ErrUnavailable, and HTTP 503. So duplicates of
+// old calls are not answered either while the replicas are away. Package nearcache in front
+// answers those that it has.
+//
+// A server that refuses writes still answers replays, unless these options are set: one
+// without memory (maxmemory), replicas (min-replicas-to-write) or disk
 // (stop-writes-on-bgsave-error).
 //
 // # The clock

@@ -23,10 +23,11 @@ var (
 	ErrNotAcknowledged = errors.New("too few acknowledged it")
 	// ErrUnconfirmed: the settlement is recorded, but was not acknowledged in
 	// time, as above: a fail-over or crash now may lose it. Settling again
-	// waits again.
+	// waits again. A duplicate that finds such a record gets this error, too, and
+	// the record without its outcome.
 	ErrUnconfirmed = errors.New("recorded, but its durability is unconfirmed")
 	// ErrFull: the server is at its maxmemory. Nothing was changed; replays
-	// go on.
+	// go on, unless they must be acknowledged (Options.Replicas, Options.Fsync).
 	ErrFull = errors.New("no memory left on the server")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("redisstore: closed")

@@ -13,6 +13,36 @@ import (
 // of its name and its data, 4 each; and both.
 const stepHead = 16
 
+// luaStep. ARGV of a record: format + owner + fence; the name; the step's data. The
+// answer is 1 if the step was added, 0 if the lease is not held, or the data of the
+// step of that name that is there.
+const luaStep = luaStart + luaSteps + `
+for i = 1, n do
+	local arg, v = 3 * i - 2, call('GET', KEYS[i])
+	if not v or sub(v, 1, 25) ~= ARGV[arg] or byte(v, 58) ~= 2 then
+		out[i + 1] = 0
+	else
+		local name, data = ARGV[arg + 1], ARGV[arg + 2]
+		local first, last = steps_of(v)
+		local at, old = first, nil
+		while at <= last and not old do
+			local head = at + 16
+			local names, bytes = length(v, at + 8), length(v, at + 12)
+			if names == #name and sub(v, head, head + names - 1) == name then old = sub(v, head + names, head + names + bytes - 1) end
+			at = head + names + bytes
+		end
+		if old then
+			if ACKED then call('SET', KEYS[i], v, 'KEEPTTL') end
+		else
+			local entry = pack('>i8I4I4', now, #name, #data) .. name .. data
+			call('SET', KEYS[i], sub(v, 1, first - 5) .. pack('>I4', last - first + 1 + #entry) .. sub(v, first, last) .. entry .. sub(v, last + 1))
+		end
+		out[i + 1] = old or 1
+	end
+end
+return out
+`
+
 // RecordStep implements store.Journal in one round trip, which concurrent
 // settlements share. It writes the whole record.
 func (s *Store) RecordStep(ctx context.Context, l store.Lease, step store.Step) error {

@@ -23,7 +23,8 @@ type Options struct {
 	// counts (WAIT, or WAITAOF with Fsync). A claim, or a renewal, that fewer
 	// acknowledge is refused with ErrNotAcknowledged; the refused claim
 	// holds its key until its lease ends. A settlement is waited for once
-	// more, stays in any case, and ErrUnconfirmed reports it. Zero: none. It narrows what a fail-over
+	// more, stays in any case, and ErrUnconfirmed reports it. A duplicate is answered
+	// only if they acknowledge the record, too. Zero: none. It narrows what a fail-over
 	// loses and does not close it; see the package's documentation.
 	Replicas int
 	// Fsync also waits until the change is on the disk of the server and of

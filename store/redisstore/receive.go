@@ -28,7 +28,7 @@ for i = 1, n do
 		put(KEYS[i], v, fence, expires, linger)
 		out[i + 1] = 1
 	else
-		if ACKED and old == v then call('SET', KEYS[i], v, 'KEEPTTL') end
+		if ACKED and (old == v or byte(old, 58) == 3 or byte(old, 58) == 4) then call('SETRANGE', KEYS[i], 0, sub(old, 1, 1)) end
 		out[i + 1] = old
 	end
 end
@@ -65,8 +65,11 @@ func (s *Store) receive(ctx context.Context, r *store.Record, steps []store.Step
 		}
 		return unexpected(c.val)
 	}
-	if err := answer(c); err != nil || !f.Won {
+	if err := answer(c); err != nil {
 		return f, err
+	}
+	if !f.Won {
+		return confirmed(f, c)
 	}
 	written := f
 	if err := s.confirm(ctx, c, answer); err != nil {

@@ -32,7 +32,7 @@ type script struct {
 
 type scripts struct {
 	now, get, claim, swap, settle, renew, sweep, step, erase script
-	receive                                                  script
+	receive, confirm                                         script
 	setTimer, dropTimer, dueTimers                           script
 }
 
@@ -93,7 +93,8 @@ end
 // for a record is the fence that it was inserted with, or the record that is
 // there. If all are new, and do not expire, one MSETNX inserts them. A server
 // that refuses writes fails that MSETNX even if the records exist, so that its
-// error is ignored and the records are read.
+// error is ignored and the records are read. One write confirms all records that need
+// it (see luaConfirm).
 const luaClaim = luaStart + luaTimes + `
 local fence = now
 local swept = call('GET', KEYS[n + 1])
@@ -108,7 +109,7 @@ if not linger and not doubts then
 	if new == 1 then return {now, fence} end
 	if new ~= 0 and not ({OOM = 1, MISCONF = 1, NOREPLICAS = 1})[string.match(new.err, '%u+')] then return new end
 end
-local seen = call('MGET', unpack(KEYS, 1, n))
+local seen, again = call('MGET', unpack(KEYS, 1, n)), nil
 for i = 1, n do
 	local old = seen[i]
 	if not old and linger then
@@ -116,11 +117,12 @@ for i = 1, n do
 	elseif not old then
 		old = call('SET', KEYS[i], all[2 * i], 'NX', 'GET')
 		if doubts and not old then call('SADD', KEYS[n + 2], KEYS[i]) end
-	elseif ACKED and sub(old, 1, 17) == ARGV[2 * i + 2] and byte(old, 58) == byte(ARGV[3]) then
-		call('SET', KEYS[i], old, 'KEEPTTL')
+	elseif ACKED and (byte(old, 58) == 3 or byte(old, 58) == 4 or sub(old, 1, 17) == ARGV[2 * i + 2] and byte(old, 58) == byte(ARGV[3])) then
+		again = i
 	end
 	out[i + 1] = old or fence
 end
+if again then call('SETRANGE', KEYS[again], 0, sub(seen[again], 1, 1)) end
 return out
 `
 
@@ -138,7 +140,9 @@ for i = 1, n do
 		out[i + 1] = false
 	elseif #v < 70 or sub(v, 1, 25) ~= ARGV[arg + 2] or sub(v, 34, 49) .. sub(v, 58, 58) ~= ARGV[arg + 3] then
 		out[i + 1] = v
-		if ACKED and sub(v, 1, 17) == ARGV[arg] and byte(v, 58) == byte(ARGV[3]) then call('SET', KEYS[i], v, 'KEEPTTL') end
+		if ACKED and (byte(v, 58) == 3 or byte(v, 58) == 4 or sub(v, 1, 17) == ARGV[arg] and byte(v, 58) == byte(ARGV[3])) then
+			call('SETRANGE', KEYS[i], 0, sub(v, 1, 1))
+		end
 	else
 		local fence = math.max(now, unpack_('>I8', v, 18) + 1)
 		local created = ARGV[arg + 4] == '1' and now or unpack_('>i8', v, 26)
@@ -193,36 +197,6 @@ for i = 1, n do
 		out[i + 1] = 1
 	else
 		out[i + 1] = 0
-	end
-end
-return out
-`
-
-// luaStep. ARGV of a record: format + owner + fence; the name; the step's data. The
-// answer is 1 if the step was added, 0 if the lease is not held, or the data of the
-// step of that name that is there.
-const luaStep = luaStart + luaSteps + `
-for i = 1, n do
-	local arg, v = 3 * i - 2, call('GET', KEYS[i])
-	if not v or sub(v, 1, 25) ~= ARGV[arg] or byte(v, 58) ~= 2 then
-		out[i + 1] = 0
-	else
-		local name, data = ARGV[arg + 1], ARGV[arg + 2]
-		local first, last = steps_of(v)
-		local at, old = first, nil
-		while at <= last and not old do
-			local head = at + 16
-			local names, bytes = length(v, at + 8), length(v, at + 12)
-			if names == #name and sub(v, head, head + names - 1) == name then old = sub(v, head + names, head + names + bytes - 1) end
-			at = head + names + bytes
-		end
-		if old then
-			if ACKED then call('SET', KEYS[i], v, 'KEEPTTL') end
-		else
-			local entry = pack('>i8I4I4', now, #name, #data) .. name .. data
-			call('SET', KEYS[i], sub(v, 1, first - 5) .. pack('>I4', last - first + 1 + #entry) .. sub(v, first, last) .. entry .. sub(v, last + 1))
-		end
-		out[i + 1] = old or 1
 	end
 end
 return out
@@ -294,7 +268,7 @@ func newScripts(o *Options) *scripts {
 	setTimer.versions, dropTimer.versions, dueTimers.versions = true, true, true
 	return &scripts{
 		newScript(luaNow), newScript(luaGet), newScript(luaClaim), swap, newScript(luaSettle), newScript(luaRenew), newScript(luaSweep), newScript(luaStep), newScript(luaErase),
-		receive,
+		receive, newScript(luaConfirm),
 		setTimer, dropTimer, dueTimers,
 	}
 }

@@ -69,12 +69,16 @@ func (s *Store) claim(ctx context.Context, p *store.Proposal) (f store.Found, er
 	default:
 		return f, unexpected(c.val)
 	}
-	if err == nil && f.Won {
-		if err := s.granted(ctx, in, c); err != nil {
-			return store.Found{}, err
-		}
+	switch {
+	case err != nil:
+		return f, err
+	case !f.Won:
+		return confirmed(f, c)
 	}
-	return f, err
+	if err := s.granted(ctx, in, c); err != nil {
+		return store.Found{}, err
+	}
+	return f, nil
 }
 
 // Swap implements store.Store in one round trip, which concurrent claims
@@ -101,8 +105,11 @@ func (s *Store) swap(ctx context.Context, seen *store.Seen, p *store.Proposal) (
 	if err := s.do(ctx, s.changes, c); err != nil {
 		return f, err
 	}
-	if f, err = swapped(p, c); err != nil || !f.Won {
+	if f, err = swapped(p, c); err != nil {
 		return f, err
+	}
+	if !f.Won {
+		return confirmed(f, c)
 	}
 	if isClaim(p) {
 		if err := s.granted(ctx, in, c); err != nil {
@@ -221,18 +228,28 @@ func (s *Store) settleCall(l *store.Lease, t *store.Settlement) (*call, error) {
 	return s.newCall(&s.scripts.settle, &l.Key, newTerms(t.State, t.Attempt, t.Wait, t.Keep), appendHolder(nil, l.Owner, l.Fence), result), nil
 }
 
-// Get implements store.Store in one round trip, which concurrent reads share.
+// Get implements store.Store in one round trip, which concurrent reads share. With
+// Options.Replicas or Fsync, a completed or failed record takes a second one, which
+// confirms it.
 func (s *Store) Get(ctx context.Context, k store.Key) (store.Found, error) {
 	f, err := s.get(ctx, &k)
 	return f, s.explain("get", err)
 }
 
-func (s *Store) get(ctx context.Context, k *store.Key) (f store.Found, err error) {
+func (s *Store) get(ctx context.Context, k *store.Key) (store.Found, error) {
+	f, err := s.look(ctx, s.reads, k, s.newCall(&s.scripts.get, k, terms{}))
+	if err == nil && s.opt.acked() && f.Record.State.Terminal() {
+		return s.confirmRead(ctx, k, f)
+	}
+	return f, err
+}
+
+// look sends a call that reads a record.
+func (s *Store) look(ctx context.Context, ls *lanes, k *store.Key, c *call) (f store.Found, err error) {
 	if s.closed.Load() {
 		return f, ErrClosed
 	}
-	c := s.newCall(&s.scripts.get, k, terms{})
-	if err := s.do(ctx, s.reads, c); err != nil {
+	if err := s.do(ctx, ls, c); err != nil {
 		return f, err
 	}
 	f.Now = store.Time(c.now)

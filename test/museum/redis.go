@@ -65,6 +65,21 @@ var redises = []Mutant{
 		Old: "send := s.exchange", New: "send := s.send",
 	},
 	{
+		Name: "Redis: a duplicate is answered from an outcome that no replica has", Rule: "rule 9", Parent: "0041, with PostgreSQL",
+		Dir: fast, Func: "confirmed", Package: fast, Run: "TestGuard_OutcomeUnconfirmed_DuplicateIsUnavailable",
+		Old: "c.acked == nil ||", New: "true ||",
+	},
+	{
+		Name: "Redis: a duplicate waits for a write of its connection and not for the outcome", Rule: "rule 9",
+		Dir: fast, Func: "const luaClaim", Package: fast, Run: "TestDuplicate_ReplicaHangs_IsNotAnswered",
+		Old: "byte(old, 58) == 3 or byte(old, 58) == 4 or", New: "",
+	},
+	{
+		Name: "Redis: a waiting duplicate reads an outcome that no replica has", Rule: "rule 9",
+		Dir: fast, Func: "(*Store).get", Package: fast, Run: "TestGuard_WaitsForUnconfirmedOutcome_IsUnavailable",
+		Old: "return s.confirmRead(ctx, k, f)", New: "return f, nil",
+	},
+	{
 		Name: "Redis: a node that hangs holds up all nodes", Rule: "lanes",
 		Dir: fast, Func: "(*Store).nodeOf", Package: fast, Run: "TestCluster_NodeHangs_OtherNodesAnswer",
 		Old: "return node.Options().Addr", New: "return node.Options().Addr[:0]",
@@ -81,12 +96,7 @@ var redises = []Mutant{
 	{
 		Name: "Redis: a claim that is sent again writes the record anew", Rule: "rule 3", Parent: "an undo of a claim, delivered late, deleted the live claim",
 		Dir: fast, Func: "const luaClaim", Package: fast, Run: "TestClaim_AcknowledgedAtSecondSending_NothingLateChangesIt",
-		Old: `
-				call('SET', KEYS[i], old, 'KEEPTTL')
-			end`,
-		New: `
-				call('SET', KEYS[i], all[2 * i], 'KEEPTTL')
-			end`,
+		Old: "call('SETRANGE', KEYS[again], 0, sub(seen[again], 1, 1))", New: "call('SET', KEYS[again], all[2 * again], 'KEEPTTL')",
 	},
 	{
 		Name: "Redis: an unacknowledged claim is taken back", Rule: "rule 3", Parent: "an undo of a claim, delivered late, deleted the live claim",
