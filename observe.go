@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/semel-go/semel/internal/callback"
 	"github.com/semel-go/semel/internal/held"
 	"github.com/semel-go/semel/store"
 )
@@ -72,10 +73,14 @@ func (g *Guard) observe(ctx context.Context, e Event, k store.Key) {
 	}
 	e.Operation, e.Tenant, e.Key = k.Operation, k.Tenant, k.Short()
 	if h := held.From(ctx); h != nil {
-		h.Add(e.EndsCall, func(err error) { g.options.Observe(ctx, e.afterTx(err)) })
+		h.Add(e.EndsCall, func(err error) { g.report(ctx, e.afterTx(err)) })
 		return
 	}
-	g.options.Observe(ctx, e)
+	g.report(ctx, e)
+}
+
+func (g *Guard) report(ctx context.Context, e Event) {
+	callback.Report(ctx, "semel: Observe", func() { g.options.Observe(ctx, e) })
 }
 
 // afterTx is an event of a call in a transaction after the call has ended with err. If

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/semel-go/semel/internal/callback"
 	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/encrypted"
@@ -60,7 +61,8 @@ type Options struct {
 	MaxAttempts int
 	// Backoff is the pause after failed attempt n (1, 2, …), at most Retention. Until
 	// it is over, calls with the key fail with ErrInProgress. The next attempt may come
-	// up to a Retention later; after that the attempts are forgotten. Nil: no pause.
+	// up to a Retention later; after that the attempts are forgotten. Nil: no pause. If
+	// Backoff panics: 1 s, 2 s, 4 s and so on, at most 1 min.
 	Backoff func(n int) time.Duration
 	// MaxWaiters is how many calls of this Guard may wait for one key at the same
 	// time: 1024 by default. One more fails with ErrInProgress.
@@ -123,7 +125,7 @@ type Options struct {
 	// block. Nil: Holder. See semelotel.Telemetry.TxHolder, which adds the trace.
 	TxHolder func(ctx context.Context, holder string) string
 	// Observe gets each event, on the goroutine where it happens. It must not
-	// block. Nil: none. See LogEvents.
+	// block. A panic of Observe is logged and has no effect. Nil: none. See LogEvents.
 	Observe func(ctx context.Context, e Event)
 }
 
@@ -139,6 +141,9 @@ func (o *Options) withDefaults() Options {
 	d.SettleTimeout = cmp.Or(d.SettleTimeout, 10*time.Second)
 	d.MaxWaiters = cmp.Or(d.MaxWaiters, 1024)
 	d.MaxOutcome = cmp.Or(d.MaxOutcome, 1<<20)
+	if d.Backoff != nil {
+		d.Backoff = callback.Backoff("semel", d.Backoff)
+	}
 	d.HashKeys = slices.Clone(d.HashKeys) // nil stays nil
 	if !slices.ContainsFunc(d.Codecs, func(c Codec) bool { return c != nil && c.Name() == jsonCodec{}.Name() }) {
 		d.Codecs = append(slices.Clone(d.Codecs), jsonCodec{})

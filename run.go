@@ -160,7 +160,7 @@ func (g *Guard) settlementOf(x *Execution, o store.Outcome, err error) (store.Se
 		return g.failed(f), EventFailed, errors.Join(f, err) // the caller finds both errors in it
 	}
 	if g.options.Backoff != nil {
-		s.Wait = min(max(0, g.options.Backoff(x.attempt)), g.options.Retention)
+		s.Wait = min(g.options.Backoff(x.attempt), g.options.Retention)
 		s.Keep += s.Wait // attempts and steps must not be forgotten before the next attempt
 	}
 	return s, EventReleased, err

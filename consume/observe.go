@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/consume/driver"
+	"github.com/semel-go/semel/internal/callback"
 )
 
 // Event reports something that happened to a message or to a Serve loop.
@@ -57,7 +58,9 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-func (c *Consumer) observe(ctx context.Context, e Event) { c.opt.Observe(ctx, e) }
+func (c *Consumer) observe(ctx context.Context, e Event) {
+	callback.Report(ctx, "consume: Observe", func() { c.opt.Observe(ctx, e) })
+}
 
 // level says how important an event is for an operator.
 func (e *Event) level() slog.Level {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume/driver"
+	"github.com/semel-go/semel/internal/callback"
 )
 
 // Options configures a Consumer. A nil *Options and zero fields mean the defaults.
@@ -50,7 +51,7 @@ type Options struct {
 	// the key, and so its duplicates, too. Set both to the same function, so that a
 	// duplicate does not start the next attempt earlier.
 	// If the handler's error has the method RetryAfter() time.Duration, that is
-	// the pause.
+	// the pause. If Backoff panics: 1 s, 2 s, 4 s and so on, at most 1 min.
 	Backoff func(n int) time.Duration
 
 	// Retention is how long the runner keeps outcomes: the same as
@@ -102,7 +103,7 @@ type Options struct {
 	Drain time.Duration
 
 	// Observe is called for each event, from many goroutines. It must not
-	// block. Nil: LogEvents(nil), which logs dead letters, outages and trouble
+	// block. A panic of Observe is logged and has no effect. Nil: LogEvents(nil), which logs dead letters, outages and trouble
 	// with the broker.
 	Observe func(ctx context.Context, e Event)
 }
@@ -122,6 +123,7 @@ func (o *Options) withDefaults() Options {
 	if d.Backoff == nil {
 		d.Backoff = Backoff
 	}
+	d.Backoff = callback.Backoff("consume", d.Backoff)
 	if d.Observe == nil {
 		d.Observe = LogEvents(nil)
 	}

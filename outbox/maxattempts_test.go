@@ -3,6 +3,7 @@ package outbox_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -51,6 +52,51 @@ func TestPublisher_MaxAttemptsWhileOneTopicIsAway_QuarantinesBadMessageOnly(t *t
 		time.Sleep(2 * time.Minute)
 		if s, _ := m.Stats(t.Context()); s != (outbox.Stats{Quarantined: 1, StoppedKeys: 1}) {
 			t.Errorf("%+v; want the bad message in the quarantine, because another one of its topic was sent", s)
+		}
+	})
+}
+
+// A pause of any length is at most LongestDelay, also when MaxAttempts asks whether the topic
+// works.
+func TestPublisher_BackoffForEver_QuarantinesBadMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := outboxtest.NewMemory()
+		sink := &outboxtest.Sink{Fail: func(_ context.Context, m *outbox.Message) error {
+			if m.OrderKey == "bad" {
+				return errDown
+			}
+			return nil
+		}}
+		start(t, m, sink, &outbox.Options{MaxAttempts: 2, Backoff: func(int) time.Duration { return math.MaxInt64 }})
+		put(t, m, "bad", 0, 1)
+		for n := range 3 {
+			time.Sleep(outbox.LongestDelay / 2)
+			put(t, m, "good", n, n+1)
+		}
+		time.Sleep(outbox.LongestDelay)
+		if s, _ := m.Stats(t.Context()); s.Quarantined != 1 {
+			t.Errorf("%+v; want the bad message in the quarantine", s)
+		}
+	})
+}
+
+// Functions of the options that panic do not end the process, and the default pause follows.
+func TestPublisher_OptionsPanic_GoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := outboxtest.NewMemory()
+		var tries atomic.Int64
+		sink := &outboxtest.Sink{Fail: func(context.Context, *outbox.Message) error {
+			if tries.Add(1) <= 2 {
+				return errDown
+			}
+			return nil
+		}}
+		began := time.Now()
+		start(t, m, sink, &outbox.Options{Backoff: func(int) time.Duration { panic("boom") }, Observe: func(context.Context, outbox.Event) { panic("boom") }})
+		put(t, m, "k", 0, 1)
+		wait(t, sink, 1)
+		if took := time.Since(began); took < 3*time.Second {
+			t.Errorf("two pauses took %v, want 1s and 2s", took)
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/semel-go/semel/internal/callback"
 	"github.com/semel-go/semel/internal/names"
 )
 
@@ -34,7 +35,8 @@ type Options struct {
 	Poll time.Duration
 	// Backoff is the delay of an order key after the n-th failed attempt of a message
 	// (n ≥ 1): by default 1 s, twice as long after each further one, at most 1 min, minus
-	// a random part. It is at most LongestDelay.
+	// a random part. It is at most LongestDelay. If Backoff panics, it is the default
+	// without the random part.
 	Backoff func(n int) time.Duration
 	// MaxAttempts quarantines a message that has failed so often, if this publisher has
 	// sent another one of its topic since the attempt before: otherwise the topic may be
@@ -47,8 +49,8 @@ type Options struct {
 	// ended: 10 s by default. If the sink or the store does not answer, Run takes up to
 	// 6 s more.
 	Drain time.Duration
-	// Observe is called for each event, from several goroutines. It must not block. Nil:
-	// events are not reported. See LogEvents.
+	// Observe is called for each event, from several goroutines. It must not block. A panic
+	// of Observe is logged and has no effect. Nil: events are not reported. See LogEvents.
 	Observe func(ctx context.Context, e Event)
 }
 
@@ -76,6 +78,8 @@ func (o *Options) withDefaults(notified bool) (Options, error) {
 	if d.Backoff == nil {
 		d.Backoff = backoff
 	}
+	pause := callback.Backoff("outbox", d.Backoff)
+	d.Backoff = func(n int) time.Duration { return min(pause(n), LongestDelay) }
 	d.Drain = cmp.Or(d.Drain, 10*time.Second)
 	var errs []error
 	if err := names.Check("Name", d.Name); err != nil {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/semel-go/semel/internal/callback"
 	"github.com/semel-go/semel/internal/retry"
 )
 
@@ -78,7 +79,7 @@ func (p *Publisher) trim(ctx context.Context) {
 
 func (p *Publisher) observe(ctx context.Context, e Event) {
 	if p.opt.Observe != nil {
-		p.opt.Observe(ctx, e)
+		callback.Report(ctx, "outbox: Observe", func() { p.opt.Observe(ctx, e) })
 	}
 }
 

@@ -187,7 +187,7 @@ func (s *session) onAnswer(ctx context.Context, a answer) {
 func (s *session) failure(ctx context.Context, b *sending, t *Taken, err error) Result {
 	t.Attempts++
 	t.LastError = oneLine(err.Error())
-	r := Result{Taken: t, Kind: Failed, Error: t.LastError, Delay: min(max(s.p.opt.Backoff(t.Attempts), 0), LongestDelay)}
+	r := Result{Taken: t, Kind: Failed, Error: t.LastError, Delay: s.p.opt.Backoff(t.Attempts)}
 	exhausted := s.p.opt.MaxAttempts > 0 && t.Attempts >= s.p.opt.MaxAttempts
 	// Another message of the topic was sent since about the time of the attempt before this one.
 	reachable := s.lastSent[t.Topic].After(b.began.Add(-s.p.opt.Backoff(max(1, t.Attempts-1)) - time.Second))

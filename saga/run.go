@@ -236,7 +236,7 @@ func (r *Run) again(err error) error {
 	if most > 0 && n >= most {
 		return &effect.Stuck{Err: fmt.Errorf("%s (%d) is used up; the last attempt: %s%w", name, most, r.unfinished(), err)}
 	}
-	return &effect.Pause{Wait: r.untilDeadline(max(0, r.rules.backoff(n))), Attempt: n, Err: err}
+	return &effect.Pause{Wait: r.untilDeadline(r.rules.backoff(n)), Attempt: n, Err: err}
 }
 
 // limit is how many attempts in a row may fail, and the name of that limit in a Definition.

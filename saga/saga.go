@@ -10,6 +10,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/internal/bridge"
+	"github.com/semel-go/semel/internal/callback"
 	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/internal/names"
 	"github.com/semel-go/semel/store"
@@ -43,8 +44,8 @@ type Definition[In, Out any] struct {
 	MaxAttempts int
 	// UndoAttempts is MaxAttempts for a saga that has turned back: 10 by default.
 	UndoAttempts int
-	// Backoff is the pause after failed attempt n (1, 2, …) without progress. Nil: 1 s,
-	// 2 s, 4 s and so on, at most 1 min.
+	// Backoff is the pause after failed attempt n (1, 2, …) without progress. Nil, or if
+	// Backoff panics: 1 s, 2 s, 4 s and so on, at most 1 min.
 	Backoff func(n int) time.Duration
 }
 
@@ -156,7 +157,9 @@ func New[In, Out any](guard *semel.Guard, d Definition[In, Out]) (*Saga[In, Out]
 		s.rules.undoAttempts = 10
 	}
 	if s.rules.backoff == nil {
-		s.rules.backoff = func(n int) time.Duration { return min(time.Second<<min(max(n-1, 0), 6), time.Minute) }
+		s.rules.backoff = callback.DefaultBackoff
+	} else {
+		s.rules.backoff = callback.Backoff("saga", d.Backoff)
 	}
 	return s, nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/internal/callback"
 	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
@@ -22,8 +23,16 @@ type WorkOptions struct {
 	// Every is how often Work asks the store for sagas that are due: 1 s by default.
 	Every time.Duration
 	// OnError gets the errors of the store. Work goes on after them. The errors of
-	// sagas are events of the Guard (semel.Options.Observe). Nil: none.
+	// sagas are events of the Guard (semel.Options.Observe). A panic of OnError is logged
+	// and has no effect. Nil: none.
 	OnError func(ctx context.Context, err error)
+}
+
+// report passes an error of the store on.
+func (o *WorkOptions) report(ctx context.Context, err error) {
+	if err != nil && ctx.Err() == nil && o.OnError != nil {
+		callback.Report(ctx, "saga: OnError", func() { o.OnError(ctx, err) })
+	}
 }
 
 // Work runs the sagas of this definition that are due: the saga was started, its process
@@ -51,9 +60,7 @@ func (s *Saga[In, Out]) Work(ctx context.Context, o *WorkOptions) error {
 	find := finder{core: &s.core, refused: map[store.Key]time.Time{}}
 	for ctx.Err() == nil {
 		due, more, err := find.due(ctx, d.Concurrency-len(slots))
-		if err != nil && ctx.Err() == nil && d.OnError != nil {
-			d.OnError(ctx, err)
-		}
+		d.report(ctx, err)
 		for _, t := range due {
 			slots <- struct{}{}
 			running.Go(func() {
@@ -64,9 +71,7 @@ func (s *Saga[In, Out]) Work(ctx context.Context, o *WorkOptions) error {
 					default:
 					}
 				}()
-				if err := s.work(ctx, t); err != nil && ctx.Err() == nil && d.OnError != nil {
-					d.OnError(ctx, err)
-				}
+				d.report(ctx, s.work(ctx, t))
 			})
 		}
 		if more {

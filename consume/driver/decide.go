@@ -6,6 +6,7 @@ import (
 
 	"github.com/semel-go/semel"
 	semeldriver "github.com/semel-go/semel/driver"
+	"github.com/semel-go/semel/internal/callback"
 	"github.com/semel-go/semel/store"
 )
 
@@ -174,7 +175,7 @@ func (p Policy) retry(r Result) Disposition {
 		return d
 	}
 	if p.Backoff != nil {
-		d.Delay = max(0, p.Backoff(max(1, r.Attempt)))
+		d.Delay = callback.Backoff("consume", p.Backoff)(max(1, r.Attempt))
 	}
 	return d
 }

@@ -4,6 +4,11 @@ package museum
 // message is one the broker hears of.
 var consumers = []Mutant{
 	{
+		Name: "an Observe that panics ends the process of a consumer", Rule: "lanes",
+		Dir: "internal/callback", Func: "Report", Package: consumer, Run: "TestServe_ObservePanics_GoesOn",
+		Old: `log(ctx, what+" panicked", p)`, New: "panic(p)",
+	},
+	{
 		Name: "messages of a shard that is down take all handlers", Rule: "lanes",
 		Dir: consumer, Func: "(*session).wakeSuspects", Package: consumer, Run: "TestSuspects_ShardDown_TakeAQuarterOfHandlers",
 		Old: "max(1, s.c.opt.Concurrency/4)", New: "max(1, s.c.opt.Concurrency)",

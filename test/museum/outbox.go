@@ -4,6 +4,11 @@ package museum
 // lost its lease. Each fault passes a test that writes and sends one message.
 var outboxes = []Mutant{
 	{
+		Name: "outbox: a pause without limit hides that the topic works", Rule: "outbox",
+		Dir: outboxDir, Func: "(*Options).withDefaults", Package: outboxDir, Run: "TestPublisher_BackoffForEver_QuarantinesBadMessage",
+		Old: "min(pause(n), LongestDelay)", New: "pause(n)",
+	},
+	{
 		Name: "outbox: messages wait for the oldest transaction of the server", Rule: "outbox", Parent: "a horizon by pg_snapshot_xmin, as several outboxes have it",
 		Dir: pgoutbox, Func: "statementsOf", Package: pgoutbox, Run: "TestPublisher_LongTransactionElsewhere_DelaysNothing",
 		Old: "WHERE o.lane = m.lane AND o.order_hash NOT IN (SELECT unnest($3::bigint[]))",
