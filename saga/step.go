@@ -206,11 +206,11 @@ func (r *Run) mark(ctx context.Context, name string) error {
 }
 
 // finish notes how a step ended. called says whether its function may have had its
-// effect.
+// effect. If it was called, an ErrInvalid or ErrMismatch is of another call that it made.
 func (r *Run) finish(ctx context.Context, u *use, parked, called bool, err error) error {
 	_, failed := errors.AsType[*semel.Failure](err)
 	switch {
-	case errors.Is(err, semel.ErrNotKept) || errors.Is(err, semel.ErrInvalid) || errors.Is(err, semel.ErrMismatch):
+	case errors.Is(err, semel.ErrNotKept) || !called && (errors.Is(err, semel.ErrInvalid) || errors.Is(err, semel.ErrMismatch)):
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		u.state = held

@@ -3,6 +3,11 @@ package museum
 // Sagas: the eight rules of docs/sagas.md, and the timers that bring a saga back.
 var sagas = []Mutant{
 	{
+		Name: "a saga is stuck by an error that a step got from another call", Rule: "saga 3",
+		Dir: flow, Func: "(*Run).finish", Package: flow, Run: "TestStep_ReturnsErrorOfAnotherCall_RunsAgain",
+		Old: "|| !called && (", New: "|| (",
+	},
+	{
 		Name: "a Backoff that panics ends the process of a worker", Rule: "saga 7",
 		Dir: "internal/callback", Func: "Backoff", Package: flow, Run: "TestWork_BackoffPanics_GoesOnAfterDefault",
 		Old: `log(context.Background(), pkg+": Backoff panicked; the pause is the default one", p)`, New: "panic(p)",
