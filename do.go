@@ -94,6 +94,9 @@ func Do[T any](ctx context.Context, r Runner, call Call, fn func(ctx context.Con
 		unencoded error
 		done      bool // fn succeeded, so an error is Semel's and not fn's
 	}
+	if err := checkHandler(&call, fn == nil); err != nil {
+		return got.value, err
+	}
 	res, err := r.Run(ctx, call, func(ctx context.Context, x *Execution) (store.Outcome, error) {
 		v, err := fn(ctx, x)
 		if err != nil {
@@ -130,6 +133,9 @@ func notKept(call *Call, cause error) error {
 
 // Once is Do for work without a result.
 func Once(ctx context.Context, r Runner, call Call, fn func(ctx context.Context, x *Execution) error) error {
+	if err := checkHandler(&call, fn == nil); err != nil {
+		return err
+	}
 	_, err := r.Run(ctx, call, func(ctx context.Context, x *Execution) (store.Outcome, error) {
 		return store.Outcome{}, fn(ctx, x)
 	})

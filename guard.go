@@ -84,6 +84,16 @@ func (g *Guard) check(c *Call) error {
 	return nil
 }
 
+var errNilHandler = errors.New("handler: is nil; pass a function")
+
+// checkHandler refuses a nil handler before the store has a claim, which would stay in doubt.
+func checkHandler(c *Call, isNil bool) error {
+	if isNil {
+		return invalid(c.Operation, errNilHandler)
+	}
+	return nil
+}
+
 // secret finds a secret by its ID. Without an ID the result is nil, which is how
 // a Guard without secrets hashes.
 func (g *Guard) secret(id string) (*Secret, bool) {

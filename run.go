@@ -18,6 +18,9 @@ func (g *Guard) Run(ctx context.Context, call Call, fn Handler) (Result, error) 
 	if err := g.check(&call); err != nil {
 		return Result{}, err
 	}
+	if err := checkHandler(&call, fn == nil); err != nil {
+		return Result{}, err
+	}
 	if call.step != nil {
 		return g.runStep(ctx, call, fn)
 	}

@@ -176,3 +176,32 @@ func TestNew_InvalidOptions_ReportsAll(t *testing.T) {
 		t.Errorf("nil store: got error %v, want ErrInvalid", err)
 	}
 }
+
+// A nil handler is refused before the store is asked, so that it leaves nothing in doubt.
+func TestRun_HandlerIsNil_IsInvalidAndClaimsNothing(t *testing.T) {
+	st := memstore.New(nil)
+	g := guard(t, st, &semel.Options{OnDoubt: semel.Park})
+	var runs int
+	outer := func(use func(c semel.Call) error) error {
+		return semel.Once(t.Context(), g, ann("outer"), func(_ context.Context, x *semel.Execution) error {
+			runs++
+			return errors.Join(use(x.Step("s")), use(x.Step("s")))
+		})
+	}
+	for name, err := range map[string]error{
+		"Run":  func() error { _, err := g.Run(t.Context(), ann("k"), nil); return err }(),
+		"Once": semel.Once(t.Context(), g, ann("k"), nil),
+		"Do":   func() error { _, err := semel.Do[int](t.Context(), g, ann("k"), nil); return err }(),
+		"step": outer(func(c semel.Call) error { _, err := g.Run(t.Context(), c, nil); return err }),
+	} {
+		if !errors.Is(err, semel.ErrInvalid) {
+			t.Errorf("%s: %v, want ErrInvalid", name, err)
+		}
+	}
+	if _, err := g.Get(t.Context(), ann("k")); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("the store has a record: %v", err)
+	}
+	if runs != 1 {
+		t.Errorf("the call around the step ran %d times", runs)
+	}
+}

@@ -12,6 +12,9 @@ import (
 
 // runIn runs a call inside a transaction: see driver.RunIn.
 func (g *Guard) runIn(ctx context.Context, tx store.Tx, call Call, fn Handler) (Result, error) {
+	if err := checkHandler(&call, fn == nil); err != nil {
+		return Result{}, err
+	}
 	if g != nil {
 		tx = g.options.Encryption.Tx(tx)
 	}

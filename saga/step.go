@@ -87,6 +87,11 @@ func Step[T any](ctx context.Context, r *Run, name string, do func(ctx context.C
 // that the step has its effect exactly once. Keep do short: the lease of the saga is not
 // renewed until the commit. undo does not run in a transaction.
 func StepIn[T any](ctx context.Context, r *Run, atomic semel.Runner, name string, do func(ctx context.Context, at At) (T, error), undo func(ctx context.Context, at At, v T) error, options ...StepOption) (v T, err error) {
+	if do == nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return v, r.stick(fmt.Errorf("step %q: its function is nil", name))
+	}
 	var o stepOptions
 	for _, option := range options {
 		option(&o)

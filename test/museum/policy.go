@@ -3,6 +3,11 @@ package museum
 // Policy: the record keeps it, and the stricter of record and call applies.
 var policies = []Mutant{
 	{
+		Name: "a nil handler claims its key, and park keeps it in doubt", Rule: "rule 13",
+		Dir: core, Func: "checkHandler", Package: core, Run: "TestRun_HandlerIsNil_IsInvalidAndClaimsNothing",
+		Old: "if isNil {", New: "if isNil && c == nil {",
+	},
+	{
 		Name: "the weaker policy wins", Rule: "policy",
 		Dir: seam, Func: "Policy.Stricter", Package: seam, Run: "TestPolicy_Stricter_IsPark",
 		Old: "return max(p, other)", New: "return min(p, other)",
