@@ -2,11 +2,11 @@ package driver
 
 import (
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/semel-go/semel"
 	semeldriver "github.com/semel-go/semel/driver"
-	"github.com/semel-go/semel/internal/callback"
 	"github.com/semel-go/semel/store"
 )
 
@@ -175,9 +175,21 @@ func (p Policy) retry(r Result) Disposition {
 		return d
 	}
 	if p.Backoff != nil {
-		d.Delay = callback.Backoff("consume", p.Backoff)(max(1, r.Attempt))
+		d.Delay = p.pause(max(1, r.Attempt))
 	}
 	return d
+}
+
+// pause is the result of Backoff. If Backoff panics on a goroutine of a consumer, that must
+// not end the process.
+func (p Policy) pause(n int) (d time.Duration) {
+	defer func() {
+		if v := recover(); v != nil {
+			slog.Error("consume: Backoff panicked; the pause is 1s", "panic", v)
+			d = time.Second
+		}
+	}()
+	return max(0, p.Backoff(n))
 }
 
 func (p Policy) decideFailure(f *semel.Failure) Disposition {

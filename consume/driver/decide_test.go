@@ -157,3 +157,10 @@ func TestDecide_HandlersErrorHasRetryAfter_IsThePause(t *testing.T) {
 		}
 	}
 }
+
+func TestDecide_BackoffPanics_RetriesAfterSecond(t *testing.T) {
+	d := driver.Decide(driver.Result{Err: errors.New("down"), FromHandler: true, Attempt: 3}, driver.Policy{Backoff: func(int) time.Duration { panic("boom") }})
+	if d.Action != driver.Retry || d.Delay != time.Second {
+		t.Errorf("%+v, want a retry after 1s", d)
+	}
+}

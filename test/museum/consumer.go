@@ -4,6 +4,11 @@ package museum
 // message is one the broker hears of.
 var consumers = []Mutant{
 	{
+		Name: "a Backoff that panics ends the process of a worker", Rule: "saga 7",
+		Dir: "internal/callback", Func: "Backoff", Package: flow, Run: "TestWork_BackoffPanics_GoesOnAfterDefault",
+		Old: `log(context.Background(), pkg+": Backoff panicked; the pause is the default one", p)`, New: "panic(p)",
+	},
+	{
 		Name: "an Observe that panics ends the process of a consumer", Rule: "lanes",
 		Dir: "internal/callback", Func: "Report", Package: consumer, Run: "TestServe_ObservePanics_GoesOn",
 		Old: `log(ctx, what+" panicked", p)`, New: "panic(p)",

@@ -8,11 +8,6 @@ var sagas = []Mutant{
 		Old: "|| !called && (", New: "|| (",
 	},
 	{
-		Name: "a Backoff that panics ends the process of a worker", Rule: "saga 7",
-		Dir: "internal/callback", Func: "Backoff", Package: flow, Run: "TestWork_BackoffPanics_GoesOnAfterDefault",
-		Old: `log(context.Background(), pkg+": Backoff panicked; the pause is the default one", p)`, New: "panic(p)",
-	},
-	{
 		Name: "a compensation runs under the lock of its Run", Rule: "saga 5",
 		Dir: flow, Func: "(*Run).compensate", Package: flow, Run: "TestRule5_CompensationUsesStep_StartsNone",
 		Old: "state := u.state\n\tr.mu.Unlock()", New: "state := u.state\n\tdefer r.mu.Unlock()",
