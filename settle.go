@@ -33,26 +33,33 @@ func (g *Guard) settle(ctx context.Context, x *Execution, s store.Settlement) er
 	return err
 }
 
+// settleUntil sends a settlement until the store answers or ctx ends.
 func (g *Guard) settleUntil(ctx context.Context, l store.Lease, s store.Settlement) error {
+	return g.sendUntil(ctx, &s.Outcome, func(ctx context.Context) error { return g.store.Settle(ctx, l, s) })
+}
+
+// sendUntil repeats a change, which must be harmless, until the store answers or ctx ends.
+// If the outcome o of the change is too large for the store, it becomes a tombstone.
+func (g *Guard) sendUntil(ctx context.Context, o *store.Outcome, send func(ctx context.Context) error) error {
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		err := g.settleOnce(ctx, l, s)
+		err := g.sendOnce(ctx, send)
 		switch {
-		case err == nil || retry.Answered(err):
+		case err == nil || retry.Answered(err) || errors.Is(err, store.ErrChanged):
 			return err
-		case errors.Is(err, store.ErrTooLarge) && !s.Outcome.Equal(tombstone(s.Outcome)):
-			s.Outcome = tombstone(s.Outcome)
+		case errors.Is(err, store.ErrTooLarge) && !o.Equal(tombstone(*o)):
+			*o = tombstone(*o)
 		case !retry.Pause(ctx, wait):
 			return err
 		}
 	}
 }
 
-// settleOnce waits for one answer, so that a connection that hangs leaves time for
+// sendOnce waits for one answer, so that a connection that hangs leaves time for
 // another.
-func (g *Guard) settleOnce(ctx context.Context, l store.Lease, s store.Settlement) error {
+func (g *Guard) sendOnce(ctx context.Context, send func(ctx context.Context) error) error {
 	limited, cancel := g.storeContext(ctx)
 	defer cancel()
-	return g.explainLimit(ctx, limited, g.store.Settle(limited, l, s))
+	return g.explainLimit(ctx, limited, send(limited))
 }
 
 // tombstone is what a store keeps of an outcome that is too large for it.

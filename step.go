@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/semel-go/semel/internal/effect"
-	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
 )
 
@@ -258,34 +256,12 @@ func (s *runningStep) usedTwice(also string) error {
 	return s.invalid("this run has used the name already; give each use of a step a name of its own%s", also)
 }
 
-const (
-	firstResend   = 10 * time.Millisecond
-	longestResend = time.Second
-)
-
 // recordStep sends a step until the store answers or SettleTimeout has passed, as
-// Guard.settle does. It is harmless to repeat.
+// Guard.settle does.
 func (g *Guard) recordStep(ctx context.Context, l store.Lease, s *store.Step) error {
 	ctx, cancel := g.settleContext(ctx)
 	defer cancel()
-	for wait := firstResend; ; wait = min(2*wait, longestResend) {
-		err := g.recordStepOnce(ctx, l, s)
-		switch {
-		case err == nil || retry.Answered(err) || errors.Is(err, store.ErrChanged):
-			return err
-		case errors.Is(err, store.ErrTooLarge) && !s.Outcome.Equal(tombstone(s.Outcome)):
-			s.Outcome = tombstone(s.Outcome)
-		case !retry.Pause(ctx, wait):
-			return err
-		}
-	}
-}
-
-// recordStepOnce waits for one answer, as settleOnce does.
-func (g *Guard) recordStepOnce(ctx context.Context, l store.Lease, s *store.Step) error {
-	limited, cancel := g.storeContext(ctx)
-	defer cancel()
-	return g.explainLimit(ctx, limited, g.journal.RecordStep(limited, l, *s))
+	return g.sendUntil(ctx, &s.Outcome, func(ctx context.Context) error { return g.journal.RecordStep(ctx, l, *s) })
 }
 
 // longestTombstone is the most bytes of a step whose result is not kept.

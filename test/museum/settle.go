@@ -10,7 +10,7 @@ var settlements = slices.Concat(storeSettlements, coreSettlements)
 var storeSettlements = []Mutant{
 	{
 		Name: "a settlement that the store did not acknowledge counts as stored", Rule: "durable",
-		Dir: core, Func: "(*Guard).settleUntil", Package: "test/sim", Run: "TestCampaign_StandbyTakesOver_AcknowledgedStays",
+		Dir: core, Func: "(*Guard).sendUntil", Package: "test/sim", Run: "TestCampaign_StandbyTakesOver_AcknowledgedStays",
 		Old: `
 			case !retry.Pause(ctx, wait):
 				return err`,
@@ -99,7 +99,7 @@ var coreSettlements = []Mutant{
 	},
 	{
 		Name: "a settlement is sent once", Rule: "rule 9", Parent: "fiber: failed to save response",
-		Dir: core, Func: "(*Guard).settleUntil", Package: core, Run: "TestSettle_NoAnswer_IsSentAgain",
+		Dir: core, Func: "(*Guard).sendUntil", Package: core, Run: "TestSettle_NoAnswer_IsSentAgain",
 		Old: "case !retry.Pause(ctx, wait):", New: "default:",
 	},
 	{

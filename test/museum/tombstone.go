@@ -36,8 +36,8 @@ var tombstones = []Mutant{
 	},
 	{
 		Name: "an outcome that is too large for the store is not recorded", Rule: "rule 10", Parent: "M11: DynamoDB, 400 KB an item",
-		Dir: core, Func: "(*Guard).settleUntil", Package: core, Run: "TestOutcome_BodyTooLargeForStore_LeavesTombstone",
-		Old: "case err == nil || retry.Answered(err):", New: "case err == nil || retry.Answered(err) || errors.Is(err, store.ErrTooLarge):",
+		Dir: core, Func: "(*Guard).sendUntil", Package: core, Run: "TestOutcome_BodyTooLargeForStore_LeavesTombstone",
+		Old: "errors.Is(err, store.ErrChanged):", New: "errors.Is(err, store.ErrChanged) || errors.Is(err, store.ErrTooLarge):",
 	},
 	{
 		Name: "a result that the store of a transaction cannot keep is not recorded", Rule: "rule 10",
