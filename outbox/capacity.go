@@ -13,6 +13,9 @@ const topicsAtOnce = 8
 // that 512 places are about 64 MiB at most.
 const placeSize = 128 << 10
 
+// firstTake is how many messages a Take reads at first. Each further one reads twice as many.
+const firstTake = 16
+
 func placesOf(m *Message) int { return 1 + len(m.Body)/placeSize }
 
 // capacity returns how many messages the next Take may return, and the topics that it leaves

@@ -53,7 +53,8 @@ func (s *session) take(ctx context.Context) {
 }
 
 // adapt sets how many messages the next Take reads. If their bodies are large and the
-// network is slow, Options.Batch of them may never be read within storeTimeout.
+// network is slow, Options.Batch of them may never be read within storeTimeout. After a
+// Take without messages it is few, because nobody knows how large the next ones are.
 func (s *session) adapt(r takeReply) {
 	s.largest = max(1, s.largest/2)
 	for i := range r.taken {
@@ -62,6 +63,8 @@ func (s *session) adapt(r takeReply) {
 	switch {
 	case r.took >= storeTimeout:
 		s.most = max(1, r.limit/2)
+	case r.err == nil && len(r.taken) == 0:
+		s.most = min(firstTake, s.p.opt.Batch)
 	case r.err == nil && r.took < storeTimeout/4:
 		s.most = min(2*s.most, s.p.opt.Batch)
 	}
