@@ -107,7 +107,7 @@ func (s *Source) receive(ctx context.Context, n int, wait time.Duration) ([]type
 		QueueUrl: s.queueURL(), MaxNumberOfMessages: int32(n), WaitTimeSeconds: int32(wait / time.Second),
 		VisibilityTimeout: int32(s.seconds.Load()), MessageAttributeNames: []string{"All"},
 		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
-	})
+	}, sendWait)
 	switch {
 	case isUnknownQueue(err):
 		return nil, fmt.Errorf("%w: queue %q was deleted: %w", driver.ErrClosed, s.name, err)

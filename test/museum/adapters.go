@@ -20,6 +20,11 @@ var adapters = []Mutant{
 		Old: `context.WithoutCancel(ctx), wait+receiveGrace`, New: `ctx, wait+receiveGrace`,
 	},
 	{
+		Name: "SQS: a receive that must not wait waits as long as the queue says", Rule: "rule 7",
+		Dir: simple, Func: "(*Source).receive", Package: simple, Run: "TestNext_QueueWaits20Seconds_BurstIsNotDelayed",
+		Old: `, sendWait)`, New: `)`,
+	},
+	{
 		Name: "SQS: an extension and the pause after it are in one request, and the extension counts", Rule: "ack",
 		Dir: simple, Func: "(*delivery).setVisibility", Package: simple, Run: "TestNak_ExtendHasNoAnswer_IsSentAfterIt",
 		Old: `case <-d.change.done:`, New: `case <-d.change.done:
