@@ -103,7 +103,7 @@ func (c *Consumer) identify(t *task) {
 	var err error
 	t.call, err = c.call(t.m)
 	returned = true
-	switch {
+	switch err = semeldriver.ReadableError(err); {
 	case err == nil:
 		t.m.Key = t.call.Key
 	case errors.Is(err, ErrRejected):

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
 )
 
 // Handler does the work of one message. Its result decides what happens next:
@@ -55,5 +56,5 @@ func safely(ctx context.Context, h Handler, x *semel.Execution, m *Message) (err
 			err = &PanicError{Value: v, Stack: debug.Stack()}
 		}
 	}()
-	return h(ctx, x, m)
+	return driver.ReadableError(h(ctx, x, m))
 }

@@ -170,8 +170,8 @@ func Completed(x *semel.Execution) bool {
 }
 
 // ReadableError returns err or, if a method of it panics, another error that says so.
-// A store or a consumer that reads the error of a handler makes it readable first,
-// because the handler has had its effect.
+// A store, middleware or a consumer that reads the error of a user's function makes it
+// readable first: a handler has had its effect, and a panic could end the process.
 func ReadableError(err error) error { return effect.Readable(err) }
 
 // IsNoEffect reports whether a handler's error is marked by semel.NoEffect. A joined

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/semel-go/semel/internal/effect"
 )
 
 // Sink sends messages to a destination. It is safe for concurrent use.
@@ -35,7 +37,7 @@ func Poison(err error) error {
 	if err == nil {
 		return nil
 	}
-	return poison{err}
+	return poison{effect.Readable(err)}
 }
 
 // IsPoison reports whether an error is marked by Poison.

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/semel-go/semel/internal/effect"
 )
 
 type takeReply struct {
@@ -160,6 +162,7 @@ func (s *session) onAnswer(ctx context.Context, a answer) {
 		return
 	}
 	b.answered[a.index] = true
+	a.err = effect.Readable(a.err)
 	t := &b.taken[a.index]
 	c, n := s.busy[t.Order], b.topics[t.Topic]
 	c.open--

@@ -38,7 +38,7 @@ func (c *config) newCall(r *http.Request, tenant TenantFunc, s *spool) (call sem
 	}
 	if !found {
 		key, err = c.KeyFrom(r, s.reader())
-		switch {
+		switch err = driver.ReadableError(err); {
 		case err != nil:
 			return call, true, problem(CodePayloadMalformed, err)
 		case key == "" && c.Optional:
@@ -69,7 +69,7 @@ func (c *config) readPayload(r *http.Request, s *spool) (semel.Payload, *Problem
 	}
 	payload, err := c.Payload(r, s.reader())
 	if err != nil {
-		return payload, problem(CodePayloadMalformed, err)
+		return payload, problem(CodePayloadMalformed, driver.ReadableError(err))
 	}
 	return payload, nil
 }

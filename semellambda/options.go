@@ -141,6 +141,7 @@ func jsonOrBytes(v any, doc []byte) semel.Payload {
 // invalid refuses an event of which no call can be made. An outage of the service
 // that knows the tenant stays one.
 func (o *Options[T]) invalid(cause error) error {
+	cause = driver.ReadableError(cause)
 	reason := semel.ErrInvalid
 	if errors.Is(cause, semel.ErrUnavailable) {
 		reason = semel.ErrUnavailable

@@ -188,6 +188,23 @@ func TestWrap_WrongOptions_Refused(t *testing.T) {
 	}
 }
 
+type nilPointerError struct{ text string }
+
+func (e *nilPointerError) Error() string { return e.text }
+
+// Lambda's runtime reads the error, and a nil pointer in it must not end the process.
+func TestWrap_KeyErrorIsNilPointer_IsReadable(t *testing.T) {
+	o := orders()
+	o.KeyPointers = nil
+	o.Key = func(order) (string, error) { return "", (*nilPointerError)(nil) }
+	h := must[func(context.Context, json.RawMessage) (int, error)](t)(semellambda.Wrap(newGuard(t, nil, nil), o, func(context.Context, order) (int, error) { return 0, nil }))
+	_, err := h(t.Context(), json.RawMessage(`{"id":"a"}`))
+	wantErr(t, err, semel.ErrInvalid)
+	if err.Error() == "" {
+		t.Error("the error has no text")
+	}
+}
+
 func TestWrap_TenantUnavailable_IsOutage(t *testing.T) {
 	o := orders("/id")
 	o.Tenant = func(order) (string, error) { return "", semel.ErrUnavailable }

@@ -68,13 +68,14 @@ func (o *Options) call(ctx context.Context, req *mcp.CallToolRequest) (semel.Cal
 	}
 	var err error
 	call.Tenant, err = o.Tenant(ctx, req)
-	switch {
+	switch err = driver.ReadableError(err); {
 	case errors.Is(err, semel.ErrUnavailable): // the service that knows the account does not answer
 		return call, refusalOf(ctx, call.Operation, &semel.Error{Reason: semel.ErrUnavailable, Operation: call.Operation, Cause: err})
 	case err != nil, driver.CheckTenant(call.Tenant) != nil:
 		return call, &refusal{"TENANT_MISSING", "Nothing was done. The server does not know for which account the tool was called. Sign in, and call it again.", err}
 	}
 	if call.Key, err = o.Key(req); err != nil {
+		err = driver.ReadableError(err)
 		if errors.Is(err, ErrNoKey) {
 			return call, &refusal{"KEY_MISSING", "Nothing was done: " + err.Error(), err}
 		}
@@ -86,7 +87,7 @@ func (o *Options) call(ctx context.Context, req *mcp.CallToolRequest) (semel.Cal
 		call.Payload = semel.JSON(argumentsOf(req))
 	}
 	if err != nil {
-		return call, invalidCall(err)
+		return call, invalidCall(driver.ReadableError(err))
 	}
 	return call, nil
 }

@@ -102,6 +102,18 @@ func TestTool_TenantCannotBeFound_SaysWhy(t *testing.T) {
 	}
 }
 
+// A nil pointer in an error must not end the server's process.
+func TestTool_KeyErrorIsNilPointer_CallIsInvalid(t *testing.T) {
+	session := connect(t, serve(t, &bank{answer: numbered}, guardOf(t, nil, nil), Options{
+		Key: func(*mcp.CallToolRequest) (string, error) { return "", (*nilPointerError)(nil) },
+	}))
+	wantRefusal(t, call(t.Context(), session, "pay", paying("k", 1)), "CALL_INVALID")
+}
+
+type nilPointerError struct{ text string }
+
+func (e *nilPointerError) Error() string { return e.text }
+
 func TestTool_Refused_MiddlewareFindsReason(t *testing.T) {
 	b := &bank{answer: func(context.Context, int32) (*mcp.CallToolResult, receipt, error) {
 		return nil, receipt{}, errors.New("no")

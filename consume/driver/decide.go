@@ -171,25 +171,31 @@ type delayed interface {
 func (p Policy) retry(r Result) Disposition {
 	d := Disposition{Action: Retry, Reason: ReasonError}
 	if e, ok := errors.AsType[delayed](r.Err); ok && r.FromHandler {
-		d.Delay = max(0, e.RetryAfter())
-		return d
+		if pause, ok := ask(func() time.Duration { return e.RetryAfter() }); ok { //nolint:gocritic // a nil receiver panics where the method is taken, too
+			d.Delay = pause
+			return d
+		}
 	}
 	if p.Backoff != nil {
-		d.Delay = p.pause(max(1, r.Attempt))
+		pause, ok := ask(func() time.Duration { return p.Backoff(max(1, r.Attempt)) })
+		if !ok {
+			pause = time.Second
+		}
+		d.Delay = pause
 	}
 	return d
 }
 
-// pause is the result of Backoff. If Backoff panics on a goroutine of a consumer, that must
-// not end the process.
-func (p Policy) pause(n int) (d time.Duration) {
+// ask calls a function of the application. ok is false if it panics, which must not end the
+// process of a consumer.
+func ask(fn func() time.Duration) (pause time.Duration, ok bool) {
 	defer func() {
 		if v := recover(); v != nil {
-			slog.Error("consume: Backoff panicked; the pause is 1s", "panic", v)
-			d = time.Second
+			slog.Error("consume: a function that returns a pause panicked", "panic", v)
+			pause, ok = 0, false
 		}
 	}()
-	return max(0, p.Backoff(n))
+	return max(0, fn()), true
 }
 
 func (p Policy) decideFailure(f *semel.Failure) Disposition {

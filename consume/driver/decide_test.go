@@ -138,6 +138,12 @@ type busy time.Duration
 func (busy) Error() string               { return "busy" }
 func (b busy) RetryAfter() time.Duration { return time.Duration(b) }
 
+// busyUntil panics in RetryAfter if it is a nil pointer.
+type busyUntil struct{ after time.Duration }
+
+func (*busyUntil) Error() string               { return "busy" }
+func (b *busyUntil) RetryAfter() time.Duration { return b.after }
+
 // The pause that the handler's error names goes before Backoff, also if nothing was
 // done. An error of the Runner, or of another call, has no say.
 func TestDecide_HandlersErrorHasRetryAfter_IsThePause(t *testing.T) {
@@ -148,6 +154,7 @@ func TestDecide_HandlersErrorHasRetryAfter_IsThePause(t *testing.T) {
 		"an error":       {driver.Result{Err: fmt.Errorf("x: %w", busy(time.Hour)), FromHandler: true, Attempt: 3}, time.Hour},
 		"without effect": {driver.Result{Err: semel.NoEffect(busy(time.Minute)), FromHandler: true, Attempt: 1}, time.Minute},
 		"negative":       {driver.Result{Err: busy(-1), FromHandler: true, Attempt: 1}, 0},
+		"a nil pointer":  {driver.Result{Err: (*busyUntil)(nil), FromHandler: true, Attempt: 1}, time.Second},
 		"of the Runner":  {driver.Result{Err: busy(time.Hour), Attempt: 1}, time.Second},
 		"none":           {driver.Result{Err: errPlain, FromHandler: true, Attempt: 1}, time.Second},
 	} {

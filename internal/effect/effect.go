@@ -53,16 +53,16 @@ func Finish(err error) error {
 }
 
 // Readable returns err or, if a method of it panics, another error that says so. A
-// nil pointer in an error is the usual case. The error of a handler goes through it
-// before anything reads it, because the handler has had its effect and a panic would
-// lose its outcome.
+// nil pointer in an error is the usual case. Each error of a user's function goes through
+// it before anything reads it: a handler has had its effect, and a panic would lose its
+// outcome, or end the process.
 func Readable(err error) (readable error) {
 	if err == nil {
 		return nil
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			readable = fmt.Errorf("the handler returned an error of type %T whose methods panic (a nil pointer?): %v", err, p)
+			readable = fmt.Errorf("an error of type %T, whose methods panic (a nil pointer?): %v", err, p)
 		}
 	}()
 	_ = err.Error()

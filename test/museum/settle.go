@@ -209,6 +209,16 @@ var unreadables = []Mutant{
 		Old: "handlerError(err), true", New: "err, true",
 	},
 	{
+		Name: "a nil pointer in a handler's error ends the consumer's process", Rule: "lanes",
+		Dir: consumer, Func: "safely", Package: consumer, Run: "TestServe_ErrorIsNilPointer_MessageIsDeadLetter",
+		Old: "return driver.ReadableError(h(ctx, x, m))", New: "_ = driver.ReadableError\nreturn h(ctx, x, m)",
+	},
+	{
+		Name: "a nil pointer in a sink's error ends the publisher's process", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).onAnswer", Package: outboxDir, Run: "TestPublisher_ErrorIsNilPointer",
+		Old: "a.err = effect.Readable(a.err)", New: "_ = effect.Readable",
+	},
+	{
 		Name: "a call takes the outcome of another run for its own", Rule: "rule 9",
 		Dir: core, Func: "handlerError", Package: core, Run: "TestRun_HandlerReturnsOutcomeOfAnotherRun",
 		Old: "return &notOutcome{err}", New: "return err",

@@ -46,7 +46,7 @@ func (h Handler) run(ctx context.Context, tx pgx.Tx, ms []*consume.Message) (err
 			err = fmt.Errorf("the handler panicked: %v", v)
 		}
 	}()
-	if err = h(ctx, tx, ms); err == nil && hasFailed(tx) {
+	if err = semeldriver.ReadableError(h(ctx, tx, ms)); err == nil && hasFailed(tx) {
 		err = errHiddenFailure
 	}
 	return err

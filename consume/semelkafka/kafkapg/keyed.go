@@ -10,6 +10,7 @@ import (
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
+	semeldriver "github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store/pgstore"
 )
 
@@ -81,6 +82,7 @@ func (l *keyedLedger) identify(m *consume.Message) (c semel.Call, err error) {
 		}
 	}()
 	c, err = l.call(m)
+	err = semeldriver.ReadableError(err)
 	if err != nil && !errors.Is(err, consume.ErrNoKey) && !errors.Is(err, consume.ErrRejected) {
 		err = &semel.Error{Reason: semel.ErrInvalid, Operation: c.Operation, Cause: err}
 	}

@@ -1,0 +1,61 @@
+package consume_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
+)
+
+// nilPointerError panics if it is a nil pointer.
+type nilPointerError struct{ text string }
+
+func (e *nilPointerError) Error() string { return e.text }
+
+func nilPointer() error {
+	var e *nilPointerError
+	return e
+}
+
+// A nil pointer in an error must not end the process: its message would kill each process
+// that gets it.
+func TestServe_ErrorIsNilPointer_MessageIsDeadLetter(t *testing.T) {
+	fine := func(context.Context, *semel.Execution, *consume.Message) error { return nil }
+	for name, c := range map[string]struct {
+		call    consume.CallFunc
+		handler consume.Handler
+		reason  driver.Reason
+	}{
+		"of a handler": {byHeader, func(context.Context, *semel.Execution, *consume.Message) error { return nilPointer() }, driver.ReasonExhausted},
+		"of a CallFunc": {func(*consume.Message) (semel.Call, error) {
+			return semel.Call{Operation: "test", Tenant: semel.Shared}, nilPointer()
+		}, fine, driver.ReasonInvalid},
+		"of a key source": {consume.Keyed("test", func(*consume.Message) (string, error) { return "", nilPointer() }), fine, driver.ReasonInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSource(keyed("k"))
+				s.info.HoldsOnly = true // the second attempt is here
+				consumer, err := consume.New(newGuard(t, nil, nil), c.call, c.handler, &consume.Options{MaxAttempts: 2})
+				if err != nil {
+					t.Fatal(err)
+				}
+				r := serve(t, consumer, s)
+				pass(time.Hour)
+				r.end()
+				pass(time.Minute)
+				if len(s.letters) != 1 {
+					t.Fatalf("%d dead letters, want 1: %v", len(s.letters), s.heard())
+				}
+				reason, _ := s.letters[0].Header(driver.LetterReason)
+				if text, _ := s.letters[0].Header(driver.LetterError); reason != string(c.reason) || text == "" {
+					t.Errorf("the dead letter's reason is %q, its error %q; want %q", reason, text, c.reason)
+				}
+			})
+		})
+	}
+}
