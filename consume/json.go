@@ -25,6 +25,10 @@ func member(doc []byte, path string) (json.RawMessage, error) {
 	return raw, nil
 }
 
+// isEmpty reports whether a member is absent, null or an empty text, which many programs
+// write for a value that is not set.
+func isEmpty(raw json.RawMessage) bool { return raw == nil || string(raw) == `""` }
+
 // text decodes a JSON string. If the result holds U+FFFD, which may stand for
 // any invalid text, it returns the string as it is written, and exact is false.
 func text(raw json.RawMessage) (s string, exact bool, err error) {

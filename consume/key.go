@@ -24,8 +24,8 @@ import (
 // safe for concurrent use.
 type CallFunc func(m *Message) (semel.Call, error)
 
-// KeySource finds a message's idempotency key. It returns ErrNoKey if the
-// message has no key of this kind. It must be safe for concurrent use.
+// KeySource finds a message's idempotency key. It returns ErrNoKey, or an empty key, if
+// the message has no key of this kind. It must be safe for concurrent use.
 type KeySource func(m *Message) (string, error)
 
 var (
@@ -102,14 +102,16 @@ func ask(find KeySource, m *Message) (key string, err error) {
 	return find(m)
 }
 
-// First returns a source that asks the sources in turn, and takes the first key. Any
-// error except ErrNoKey ends the search, and is its result.
+// First returns a source that asks the sources in turn, and takes the first key that is
+// not empty. Any error except ErrNoKey ends the search, and is its result.
 func First(sources ...KeySource) KeySource {
 	return func(m *Message) (string, error) {
 		for _, s := range sources {
-			key, err := s(m)
-			if err == nil || !errors.Is(err, ErrNoKey) {
-				return key, err
+			switch key, err := s(m); {
+			case err == nil && key != "":
+				return key, nil
+			case err != nil && !errors.Is(err, ErrNoKey):
+				return "", err
 			}
 		}
 		return "", ErrNoKey
@@ -118,7 +120,8 @@ func First(sources ...KeySource) KeySource {
 
 // FromHeader takes the key from a header that the producer sets, such as KeyHeader. It is
 // the best source, because the key stays the same when the producer sends again. Upper
-// and lower case of the name are equal. If the name is empty, New returns an error.
+// and lower case of the name are equal. An empty value is no key. If the name is empty,
+// New returns an error.
 //
 // In these cases the message is dead-lettered: it has two such headers with different
 // values; the key begins with "semel-", because consumers make such keys; the key has
@@ -128,18 +131,18 @@ func FromHeader(name string) KeySource {
 		return func(*Message) (string, error) { return "", &setupError{errors.New("FromHeader: the name is empty")} }
 	}
 	return func(m *Message) (string, error) {
-		key, found := "", false
+		key := ""
 		for _, h := range m.Headers {
-			if !strings.EqualFold(h.Name, name) {
+			if h.Value == "" || !strings.EqualFold(h.Name, name) {
 				continue
 			}
-			if found && h.Value != key {
+			if key != "" && h.Value != key {
 				return "", fmt.Errorf("header %q: is there twice, with two values; send one", name)
 			}
-			key, found = h.Value, true
+			key = h.Value
 		}
 		switch {
-		case !found:
+		case key == "":
 			return "", ErrNoKey
 		case strings.HasPrefix(key, reserved):
 			return "", fmt.Errorf("header %q: begins with %q, which is reserved for keys that a consumer makes", name, reserved)
@@ -162,15 +165,15 @@ func BrokerID() KeySource {
 // JSONField takes a member of a JSON body, such as "order.id": a string's text, or a
 // number as it is written. The address of the message, such as the topic, is a part of
 // the key, because the events of two topics may have the same member. If the member is
-// absent or null, there is no key. If the member has another type, or the body is not a
-// JSON object, the message is dead-lettered.
+// absent, null or an empty text, there is no key. If the member has another type, or the
+// body is not a JSON object, the message is dead-lettered.
 func JSONField(path string) KeySource {
 	return func(m *Message) (string, error) {
 		raw, err := member(m.Body, path)
 		switch {
 		case err != nil:
 			return "", err
-		case raw == nil:
+		case isEmpty(raw):
 			return "", ErrNoKey
 		case raw[0] == '"':
 			s, exact, err := text(raw)
@@ -190,8 +193,8 @@ func JSONField(path string) KeySource {
 
 // Hash makes the key by hashing members of a JSON body, or, without paths, the whole body
 // in any format. Two messages that are not duplicates must differ in these members, or in
-// their address (such as the topic), which is a part of the key. If a body has none of
-// the members, there is no key.
+// their address (such as the topic), which is a part of the key. If each of the members is
+// absent, null or an empty text, there is no key.
 func Hash(paths ...string) KeySource {
 	return func(m *Message) (string, error) {
 		if len(paths) == 0 {
@@ -203,7 +206,7 @@ func Hash(paths ...string) KeySource {
 			if err != nil {
 				return "", err
 			}
-			parts[i], found = raw, found || raw != nil
+			parts[i], found = raw, found || !isEmpty(raw)
 		}
 		if !found {
 			return "", ErrNoKey

@@ -38,12 +38,15 @@ func TestKeySources(t *testing.T) {
 		{"header twice alike", consume.FromHeader("k"), &consume.Message{Headers: headers("k", "v", "K", "v")}, "v"},
 		{"header twice", consume.FromHeader("k"), &consume.Message{Headers: headers("k", "v", "k", "w")}, failsWith + "twice"},
 		{"no header", consume.FromHeader("k"), &consume.Message{Headers: headers("kk", "v")}, ""},
+		{"empty header", consume.FromHeader("k"), &consume.Message{Headers: headers("k", "")}, ""},
+		{"empty header beside a key", consume.FromHeader("k"), &consume.Message{Headers: headers("k", "", "K", "v", "k", "")}, "v"},
 		{"broker id", consume.BrokerID(), &consume.Message{Origin: consume.Origin{ID: "t/0/7"}}, "semel-id:t/0/7"},
 		{"no broker id", consume.BrokerID(), &consume.Message{}, ""},
 		{"text field", consume.JSONField("id"), json(`{"id":"a\u0062"}`), "semel-field:ab"},
 		{"nested number", consume.JSONField("order.id"), json(`{"order": {"id": -12.50 }}`), "semel-field:-12.50"},
 		{"large number", consume.JSONField("id"), json(`{"id":12345678901234567890}`), "semel-field:12345678901234567890"},
 		{"null field", consume.JSONField("id"), json(`{"id":null}`), ""},
+		{"empty field", consume.JSONField("id"), json(`{"id": "" }`), ""},
 		{"absent field", consume.JSONField("order.id"), json(`{"order":{}}`), ""},
 		{"absent parent", consume.JSONField("order.id"), json(`{}`), ""},
 		{"bool field", consume.JSONField("id"), json(`{"id":true}`), failsWith + "neither"},
@@ -65,9 +68,12 @@ func TestKeySources(t *testing.T) {
 		{"no event", consume.CloudEvent(), &consume.Message{Headers: headers("content-type", "application/json"), Body: []byte(`{"id":"1","source":"/s"}`)}, ""},
 		{"first", consume.First(consume.FromHeader("k"), consume.BrokerID()), &consume.Message{Headers: headers("k", "v"), Origin: consume.Origin{ID: "i"}}, "v"},
 		{"second", consume.First(consume.FromHeader("k"), consume.BrokerID()), &consume.Message{Origin: consume.Origin{ID: "i"}}, "semel-id:i"},
+		{"an empty first", consume.First(consume.FromHeader("k"), consume.BrokerID()), &consume.Message{Headers: headers("k", ""), Origin: consume.Origin{ID: "i"}}, "semel-id:i"},
+		{"an empty own first", consume.First(func(*consume.Message) (string, error) { return "", nil }, consume.BrokerID()), &consume.Message{Origin: consume.Origin{ID: "i"}}, "semel-id:i"},
 		{"a bad first", consume.First(consume.CloudEvent(), consume.BrokerID()), &consume.Message{Headers: headers("ce_id", "1"), Origin: consume.Origin{ID: "i"}}, failsWith},
 		{"none of the sources", consume.First(consume.FromHeader("k"), consume.BrokerID()), &consume.Message{}, ""},
 		{"hash of nothing", consume.Hash("a", "b"), json(`{"c":1}`), ""},
+		{"hash of empty fields", consume.Hash("a", "b"), json(`{"a":"","b":null,"c":1}`), ""},
 	} {
 		got, err := c.source(c.m)
 		text, fails := strings.CutPrefix(c.want, failsWith)

@@ -75,9 +75,9 @@ func FromMeta(name string) KeySource {
 
 // Hash derives the key from the named arguments or, without names, from all of them, as
 // JSON: white space and the order of members do not matter. The key has the arguments
-// that are there; if the call has none of the names, there is no key. Two calls that are
-// not duplicates must differ in these arguments. Equal numbers of up to 15 digits are equal,
-// such as 1 and 1.0; longer ones count as they are written.
+// that are there; if each of the named ones is absent, null or an empty text, there is no
+// key. Two calls that are not duplicates must differ in these arguments. Equal numbers of up
+// to 15 digits are equal, such as 1 and 1.0; longer ones count as they are written.
 func Hash(names ...string) KeySource {
 	return func(req *mcp.CallToolRequest) (string, error) {
 		all, err := decodeNumbers(argumentsOf(req))
@@ -87,12 +87,14 @@ func Hash(names ...string) KeySource {
 		chosen := all
 		if len(names) > 0 {
 			chosen = map[string]any{}
+			found := false
 			for _, name := range names {
 				if v, ok := all[name]; ok {
 					chosen[name] = v
+					found = found || v != nil && v != ""
 				}
 			}
-			if len(chosen) == 0 {
+			if !found {
 				return "", fmt.Errorf("%w; set at least one of the arguments %q", ErrNoKey, names)
 			}
 		}

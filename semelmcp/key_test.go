@@ -36,6 +36,7 @@ func TestKeySource_EachCall(t *testing.T) {
 		"hash, other form": {all, `{ "b":[2.0,"\u0078"], "a":1}`, nil, "same"},
 		"hash, chosen":     {Hash("b", "a", "d"), `{"a":1,"b":[2,"x"],"c":3}`, nil, "same"},
 		"hash, none":       {Hash("d"), `{"a":1}`, nil, ""},
+		"hash, empty":      {Hash("d", "e"), `{"a":1,"d":"","e":null}`, nil, ""},
 		"hash, no object":  {all, `1`, nil, "invalid"},
 		"half surrogate":   {id, `{"id": "\ud800"}`, nil, "invalid"},
 		"not UTF-8":        {id, "{\"id\": \"\xff\"}", nil, "invalid"},

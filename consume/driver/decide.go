@@ -171,7 +171,7 @@ type delayed interface {
 func (p Policy) retry(r Result) Disposition {
 	d := Disposition{Action: Retry, Reason: ReasonError}
 	if e, ok := errors.AsType[delayed](r.Err); ok && r.FromHandler {
-		if pause, ok := ask(func() time.Duration { return e.RetryAfter() }); ok { //nolint:gocritic // a nil receiver panics where the method is taken, too
+		if pause, ok := ask(func() time.Duration { return e.RetryAfter() }); ok {
 			d.Delay = pause
 			return d
 		}

@@ -211,6 +211,16 @@ var consumers = []Mutant{
 		Old: "semel.Bytes([]byte(driver.Address(m)), m.Body)", New: "semel.Bytes(m.Body)",
 	},
 	{
+		Name: "an empty field is a key, so that all messages without a key are duplicates", Rule: "scope",
+		Dir: consumer, Func: "JSONField", Package: consumer, Run: "TestKeySources",
+		Old: "case isEmpty(raw):", New: "case raw == nil:",
+	},
+	{
+		Name: "an empty key keeps the next source from being asked", Rule: "scope",
+		Dir: consumer, Func: "First", Package: consumer, Run: "TestKeySources",
+		Old: `err == nil && key != ""`, New: `err == nil`,
+	},
+	{
 		Name: "a header takes the key of another source", Rule: "scope",
 		Dir: consumer, Func: "FromHeader", Package: consumer, Run: "TestFromHeader_KeyOfAnotherSource_IsRefused",
 		Old: "case strings.HasPrefix(key, reserved):", New: "case false:",
