@@ -13,7 +13,11 @@
 // Set the consumer's MaxDeliver to -1 (no limit), because the server drops a
 // message silently after it. The options MaxAttempts and MaxDeliveries of
 // package consume dead-letter such a message instead, and count no delivery of a
-// message with a key that only waited. See [Options.MaxDeliver]. Set MaxAckPending to at least
+// message with a key that only waited. See [Options.MaxDeliver]. If somebody sets MaxDeliver
+// while Serve runs, the Source notices within 5 s, takes no more messages, and reports a
+// consume.EventReceiveFailed that names it, until MaxDeliver is -1 again. A message that
+// reaches the limit meanwhile is lost to Serve, unless WatchMaxDeliver runs, too; it stays in
+// its stream. Set MaxAckPending to at least
 // the Consumer's InFlight and Waiting together (4352 by default): the server's
 // default of 1000 stops all messages while 1000 wait for a key that fails.
 //

@@ -30,11 +30,12 @@ type Source struct {
 type limits struct {
 	batch int
 	wait  time.Duration
+	read  time.Time // when the server was asked for them
 }
 
 // setLimits stores the limits of a consumer.
 func (s *Source) setLimits(c *jetstream.ConsumerConfig) {
-	l := limits{batch: math.MaxInt, wait: s.opt.PollWait}
+	l := limits{batch: math.MaxInt, wait: s.opt.PollWait, read: time.Now()}
 	if c.MaxRequestBatch > 0 {
 		l.batch = c.MaxRequestBatch
 	}
@@ -92,10 +93,11 @@ func (s *Source) Info(ctx context.Context) (driver.Info, error) {
 }
 
 // CheckCopies checks that streams other than the consumed one take the subjects of the dead
-// letters and the quarantine of a consumer. A Source does it at the start of Serve; a program
-// that does not find the consumer can call it, so that its error names all that is missing.
-// Nil options mean the defaults. The error names each subject without a stream, and the
-// command that creates one for them.
+// letters and the quarantine of a consumer, and keep their messages: no stream with interest
+// retention, which drops a message that no consumer waits for, and none without
+// acknowledgements. A Source does it at the start of Serve; a program that does not find the
+// consumer can call it, so that its error names all that is missing. Nil options mean the
+// defaults. The error names each subject, and the command that helps.
 func CheckCopies(ctx context.Context, js jetstream.JetStream, stream, consumer string, o *Options) error {
 	opt := o.withDefaults(consumer)
 	var missing []string
@@ -108,6 +110,10 @@ func CheckCopies(ctx context.Context, js jetstream.JetStream, stream, consumer s
 			errs = append(errs, fmt.Errorf("subject %q: %w", subject, err))
 		case name == stream:
 			errs = append(errs, fmt.Errorf("subject %q: belongs to %q, the stream that is consumed, so copies would be consumed, too; give it another stream", subject, name))
+		default:
+			if err := keeps(ctx, js, name); err != nil {
+				errs = append(errs, fmt.Errorf("subject %q: %w", subject, err))
+			}
 		}
 	}
 	if len(missing) > 0 {
@@ -115,6 +121,22 @@ func CheckCopies(ctx context.Context, js jetstream.JetStream, stream, consumer s
 			strings.Join(missing, " and "), consumer, strings.Join(missing, ","), jetstream.ErrStreamNotFound))
 	}
 	return errors.Join(errs...)
+}
+
+// keeps returns an error if a stream does not keep each message that it acknowledges, or
+// acknowledges none.
+func keeps(ctx context.Context, js jetstream.JetStream, stream string) error {
+	s, err := js.Stream(ctx, stream)
+	if err != nil {
+		return fmt.Errorf("stream %q: %w", stream, err)
+	}
+	switch c := s.CachedInfo().Config; {
+	case c.Retention == jetstream.InterestPolicy:
+		return fmt.Errorf("stream %q has interest retention, so it acknowledges a copy that no consumer waits for, and drops it; run: nats stream edit %s --retention limits, or give the subject another stream", stream, stream)
+	case c.NoAck:
+		return fmt.Errorf("stream %q acknowledges no message, so nobody knows whether it has a copy; run: nats stream edit %s --ack, or give the subject another stream", stream, stream)
+	}
+	return nil
 }
 
 // ackWait is the shortest time that the server waits for an ack.
@@ -144,6 +166,9 @@ func (s *Source) Next(ctx context.Context, limit int) ([]driver.Delivery, error)
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
+	if err := s.readAgain(ctx); err != nil {
+		return nil, err
+	}
 	allowed := s.limits.Load()
 	ds, err := s.collect(s.consumer.FetchNoWait(min(limit, allowed.batch)))
 	if len(ds) == 0 && err == nil && ctx.Err() == nil {
@@ -155,6 +180,26 @@ func (s *Source) Next(ctx context.Context, limit int) ([]driver.Delivery, error)
 		return ds, err
 	}
 	return ds, s.explain(ctx, err)
+}
+
+// readEach is how often Next reads the consumer's configuration, which an operator can change.
+const readEach = 5 * time.Second
+
+// readAgain returns an error while the consumer has a configuration that Serve would refuse
+// at its start: with a MaxDeliver the server would drop messages.
+func (s *Source) readAgain(ctx context.Context) error {
+	if time.Since(s.limits.Load().read) < readEach {
+		return nil
+	}
+	c, err := s.consumer.Info(ctx)
+	if err != nil {
+		return ctx.Err() // otherwise the pull tells
+	}
+	if err := s.opt.check(&c.Config); err != nil {
+		return fmt.Errorf("semelnats: consumer %q of stream %q was changed, and no message is taken until that is undone: %w", s.durable, s.stream, err)
+	}
+	s.setLimits(&c.Config)
+	return nil
 }
 
 // explain marks the error of a pull as ErrClosed if the server says that the consumer is

@@ -27,7 +27,8 @@
 // free handlers. Make maxReceiveCount greater than MaxAttempts and the number of
 // restarts within a message's life; with the defaults of package consume, 100 is a
 // good value. SQS moves a message without a reason; MaxAttempts and MaxDeliveries
-// send a letter that has one.
+// send a letter that has one. Serve reads the policy at its start only: start it again
+// after you add one.
 //
 // A message of the extended client, whose body lies in S3, is not run: it goes to the
 // dead letters as it is. So does a message whose attributes of Encode are damaged.

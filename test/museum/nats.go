@@ -86,6 +86,16 @@ var jetStreams = []Mutant{
 		Old: "case isDeleted(infoErr):", New: "case isDeleted(infoErr) || isDeleted(err):",
 	},
 	{
+		Name: "NATS: copies go to a stream that drops them", Rule: "durable",
+		Dir: stream, Func: "keeps", Package: stream + "/natstest", Run: "TestServe_StreamOfCopiesKeepsNothing_IsRefused",
+		Old: "case c.Retention == jetstream.InterestPolicy:", New: "case false:",
+	},
+	{
+		Name: "NATS: a MaxDeliver that is set later is not seen", Rule: "ack",
+		Dir: stream, Func: "(*Source).Next", Package: stream + "/natstest", Run: "TestServe_MaxDeliverSetMeanwhile",
+		Old: "err := s.readAgain(ctx); err != nil", New: "err := ctx.Err(); err != nil",
+	},
+	{
 		Name: "NATS: a limit that was changed is not seen", Rule: "rule 14",
 		Dir: stream, Func: "(*Source).Info", Package: stream + "/natstest", Run: "TestNext_ConsumerLimits_AreKept",
 		Old: "s.setLimits(&c.Config)", New: "",

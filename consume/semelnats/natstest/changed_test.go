@@ -1,0 +1,86 @@
+package natstest
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
+)
+
+// A stream with interest retention acknowledges a copy and drops it, if no consumer is there.
+func TestServe_StreamOfCopiesKeepsNothing_IsRefused(t *testing.T) {
+	for _, c := range []struct {
+		change func(*jetstream.StreamConfig)
+		mend   string
+	}{
+		{func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy }, "--retention limits"},
+		{func(c *jetstream.StreamConfig) { c.NoAck = true }, "--ack"},
+	} {
+		b := open(t, nil)
+		copies, err := b.js.Stream(t.Context(), b.name+"-copies")
+		if err != nil {
+			t.Fatal(err)
+		}
+		was := copies.CachedInfo().Config
+		changed := was
+		c.change(&changed)
+		if _, err := b.js.UpdateStream(t.Context(), changed); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		err = consumer(t, nop, nil).Serve(ctx, b.Connect(t))
+		for _, want := range []string{b.opt.DeadLetters, b.opt.Quarantine, "nats stream edit " + b.name + "-copies " + c.mend} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("Serve: %v; want an error with %q", err, want)
+			}
+		}
+		if _, err := b.js.UpdateStream(t.Context(), was); err != nil {
+			t.Fatalf("the command of the error does not help: %v", err)
+		}
+		if _, err := b.Connect(t).Info(t.Context()); err != nil {
+			t.Errorf("after the command: %v", err)
+		}
+	}
+}
+
+// An operator sets MaxDeliver while Serve runs, and corrects it.
+func TestServe_MaxDeliverSetMeanwhile_TakesNothingUntilItIsCleared(t *testing.T) {
+	b := open(t, nil)
+	var ran, refused atomic.Int64
+	c := consumer(t, func(context.Context, *semel.Execution, *consume.Message) error {
+		ran.Add(1)
+		return nil
+	}, &consume.Options{Observe: func(_ context.Context, e consume.Event) {
+		if e.Kind == consume.EventReceiveFailed && strings.Contains(e.Err.Error(), "MaxDeliver: is 2") {
+			refused.Add(1)
+		}
+	}})
+	stop := serve(t, c, b.Connect(t))
+	b.Publish(t, keyed("a"))
+	until(t, "the first message", func() bool { return ran.Load() == 1 })
+	change := func(maxDeliver, maxBatch int) {
+		cfg := b.consumer.CachedInfo().Config
+		cfg.MaxDeliver, cfg.MaxRequestBatch = maxDeliver, maxBatch
+		if _, err := b.js.UpdateConsumer(t.Context(), b.name, cfg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(2, 0)
+	until(t, "an event that names MaxDeliver", func() bool { return refused.Load() > 0 })
+	b.Publish(t, keyed("b"))
+	time.Sleep(time.Second)
+	if ran.Load() != 1 {
+		t.Errorf("a message was taken, although the server would drop it after two deliveries")
+	}
+	change(-1, 10) // and another limit that was less at the start
+	until(t, "the second message", func() bool { return ran.Load() == 2 })
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
