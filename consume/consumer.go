@@ -103,6 +103,9 @@ func (c *Consumer) identify(t *task) {
 	var err error
 	t.call, err = c.call(t.m)
 	returned = true
+	if t.m.Invalid != nil { // the call tells the group, for the letter
+		err = t.m.Invalid
+	}
 	switch err = semeldriver.ReadableError(err); {
 	case err == nil:
 		t.m.Key = t.call.Key

@@ -119,13 +119,17 @@ func (s *session) take(ctx context.Context, f fetch) {
 			s.room.enter(t)
 		}
 	}
+	closed := errors.Is(f.err, driver.ErrClosed)
+	failed := f.err != nil && !closed && ctx.Err() == nil
+	if failed {
+		s.c.observe(ctx, Event{Kind: EventReceiveFailed, Err: f.err})
+	}
 	switch {
 	case len(f.tasks) > 0:
 		s.fetchPause = pause{}
-	case errors.Is(f.err, driver.ErrClosed):
+	case closed:
 		s.drain(f.err)
-	case f.err != nil && ctx.Err() == nil:
-		s.c.observe(ctx, Event{Kind: EventReceiveFailed, Err: f.err})
+	case failed:
 		s.fetchPause.begin(firstFetchPause, longestFetchPause)
 	case f.err == nil: // so that a source that does not wait does not spin
 		s.fetchPause = pause{timer: time.After(firstFetchPause / 10)}

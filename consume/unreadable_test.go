@@ -59,3 +59,56 @@ func TestServe_ErrorIsNilPointer_MessageIsDeadLetter(t *testing.T) {
 		})
 	}
 }
+
+// A message that its adapter cannot read goes the way of every other dead letter.
+func TestServe_InvalidMessage_IsDeadLetterWithoutRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := keyed("k")
+		m.Invalid = errPlain
+		s := newSource(m)
+		var ev events
+		r := serve(t, newConsumer(t, newGuard(t, nil, nil), func(context.Context, *semel.Execution, *consume.Message) error {
+			t.Error("the handler ran")
+			return nil
+		}, consume.Options{Observe: ev.observe}), s)
+		pass(time.Minute)
+		r.end()
+		pass(time.Minute)
+		if len(s.letters) != 1 || s.count("ack ") != 1 {
+			t.Fatalf("%d dead letters, want 1: %v", len(s.letters), s.heard())
+		}
+		group, _ := s.letters[0].Header(driver.LetterGroup)
+		if reason, _ := s.letters[0].Header(driver.LetterReason); group != "test" || reason != string(driver.ReasonInvalid) {
+			t.Errorf("the letter's group is %q, its reason %q", group, reason)
+		}
+	})
+}
+
+// partly returns an error beside the first messages.
+type partly struct{ *source }
+
+func (p partly) Next(ctx context.Context, limit int) ([]driver.Delivery, error) {
+	ds, err := p.source.Next(ctx, limit)
+	if err == nil && p.nexts.Load() == 1 {
+		err = errPlain
+	}
+	return ds, err
+}
+
+func TestServe_ErrorBesideMessages_IsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, failed := newSource(keyed("k")), 0
+		r := serve(t, newConsumer(t, newGuard(t, nil, nil), func(context.Context, *semel.Execution, *consume.Message) error { return nil },
+			consume.Options{Observe: func(_ context.Context, e consume.Event) {
+				if e.Kind == consume.EventReceiveFailed {
+					failed++
+				}
+			}}), partly{s})
+		pass(time.Minute)
+		r.end()
+		pass(time.Minute)
+		if failed != 1 || s.count("ack k") != 1 {
+			t.Errorf("%d events of a failed receive, want 1: %v", failed, s.heard())
+		}
+	})
+}

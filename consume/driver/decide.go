@@ -58,7 +58,7 @@ const (
 	ReasonExhausted        Reason = "attempts_exhausted"   // MaxAttempts
 	ReasonDeliveries       Reason = "deliveries_exhausted" // MaxDeliveries
 	ReasonMismatch         Reason = "payload_mismatch"     // the key was used with another payload
-	ReasonInvalid          Reason = "invalid_call"         // the key or the call is invalid
+	ReasonInvalid          Reason = "invalid_call"         // the key, the call or the message is invalid
 	ReasonNoKey            Reason = "no_key"               // no source had a key
 	ReasonExpired          Reason = "reservation_expired"  // the token's reservation is over
 	ReasonUnknown          Reason = "outcome_unknown"      // Quarantine: the call is in doubt, and parked

@@ -27,6 +27,9 @@ type Message struct {
 	// Deliveries counts the deliveries of this message, 1 for the first; zero:
 	// the broker does not count.
 	Deliveries int
+	// Invalid says why the adapter cannot read the message as its producer meant it. A
+	// Consumer dead-letters such a message as ReasonInvalid, and does not run it.
+	Invalid error
 }
 
 // Origin is where a message comes from.

@@ -16,10 +16,11 @@ type Source interface {
 	// Info asks the broker for the limits that Serve must respect.
 	Info(ctx context.Context) (Info, error)
 	// Next returns up to limit messages, in the broker's order, as soon as
-	// there is one. It returns nothing, and no error, if none came for a while.
+	// there is one. It returns nothing, and no error, if none came for a while. It may
+	// return messages and an error, if a part of its work failed: Serve reports the error.
 	// When ctx ends it returns soon; Serve gives back the messages that it
 	// returns then. ErrClosed: no message will come any more. After any other
-	// error Serve pauses and calls Next again.
+	// error without messages Serve pauses and calls Next again.
 	Next(ctx context.Context, limit int) ([]Delivery, error)
 	// Stop ends taking, until the next Info: the broker sends nothing more to
 	// this member, and the messages that Next has not returned go back to it.

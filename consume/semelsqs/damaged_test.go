@@ -1,15 +1,19 @@
 package semelsqs_test
 
 import (
+	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelsqs/sqstest"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/memstore"
 )
 
 // A part of a message that was cut off may have had the key, so that the message must
@@ -28,26 +32,53 @@ func TestNext_EncodedPartDamaged_IsDeadLetter(t *testing.T) {
 		if _, err := b.client.SendMessage(t.Context(), in); err != nil {
 			t.Fatal(err)
 		}
-		s := source(t, b.client, b.name, &b.opt)
-		if _, err := s.Info(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		var letters []consume.Message
-		until(t, "a letter", func() bool {
-			if ds, err := s.Next(t.Context(), 10); len(ds) > 0 || err != nil {
-				t.Fatalf("%s: Next returns %d messages, %v", c.value, len(ds), err)
-			}
-			letters = b.Copies(t, driver.DeadLetter)
-			return len(letters) == 1
-		})
-		if text, _ := letters[0].Header(driver.LetterError); !strings.Contains(text, c.want) {
+		letter := refused(t, b)
+		if text, _ := letter.Header(driver.LetterError); !strings.Contains(text, c.want) {
 			t.Errorf("%s: the letter's error is %q; want %q in it", c.value, text, c.want)
 		}
-		kind, _ := letters[0].Header("kind")
-		if part, _ := letters[0].Header(c.attribute); part != c.value || kind != "order" || string(letters[0].Body) != "no base64!" || b.Unsettled(t) != 0 {
-			t.Errorf("%s: the letter has the body %q and the headers %v, and %d messages are left", c.value, letters[0].Body, letters[0].Headers, b.Unsettled(t))
+		kind, _ := letter.Header("kind")
+		if part, _ := letter.Header(c.attribute); part != c.value || kind != "order" || string(letter.Body) != "no base64!" {
+			t.Errorf("%s: the letter has the body %q and the headers %v", c.value, letter.Body, letter.Headers)
 		}
 	}
+}
+
+// refused serves a queue whose only message cannot be read, and returns its dead letter. The
+// message must not run, and an operator must see it.
+func refused(t *testing.T, b *broker) *consume.Message {
+	t.Helper()
+	g, err := semel.New(memstore.New(nil), &semel.Options{Retention: consume.DefaultRetention})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var settled atomic.Int64
+	c, err := consume.New(g, consume.Keyed("billing", consume.FromHeader(consume.KeyHeader), consume.BrokerID()), func(context.Context, *semel.Execution, *consume.Message) error {
+		t.Error("the handler ran")
+		return nil
+	}, &consume.Options{AllowShortRetention: true, Observe: func(_ context.Context, e consume.Event) {
+		if e.Kind == consume.EventSettled && e.Disposition.Reason == driver.ReasonInvalid {
+			settled.Add(1)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- c.Serve(ctx, source(t, b.client, b.name, &b.opt)) }()
+	until(t, "settled as invalid", func() bool { return settled.Load() == 1 })
+	cancel()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	letters := b.Copies(t, driver.DeadLetter)
+	if len(letters) != 1 || b.Unsettled(t) != 0 {
+		t.Fatalf("%d dead letters, and %d messages are left", len(letters), b.Unsettled(t))
+	}
+	if group, _ := letters[0].Header(driver.LetterGroup); group != "billing" {
+		t.Errorf("the letter's group is %q", group)
+	}
+	return &letters[0]
 }
 
 // An answer whose text was changed on its way does not match SQS's checksum: nothing of

@@ -34,6 +34,7 @@ const limitMargin = 30 * time.Second
 // delivery is the delivery of a message that was received at a time, or later.
 func (s *Source) delivery(m types.Message, received time.Time) *delivery {
 	d := &delivery{s: s, raw: m, own: Decode(s.name, &m), limit: received.Add(maxVisibility - limitMargin)}
+	d.own.Invalid = unreadable(&m)
 	switch {
 	case s.opt.OrderKey != nil:
 		d.own.OrderKey = s.opt.OrderKey(d.own)

@@ -137,23 +137,9 @@ func TestNext_BodyInS3_IsDeadLetter(t *testing.T) {
 			if _, err := b.client.SendMessage(t.Context(), in); err != nil {
 				t.Fatal(err)
 			}
-			s := source(t, b.client, b.name, &b.opt)
-			if _, err := s.Info(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			var letters []consume.Message
-			until(t, "a letter", func() bool {
-				if ds, err := s.Next(t.Context(), 10); len(ds) > 0 || err != nil {
-					t.Fatalf("%s: with %s Next returns %d messages, %v", name, attribute, len(ds), err)
-				}
-				letters = b.Copies(t, driver.DeadLetter)
-				return len(letters) == 1
-			})
-			if string(letters[0].Body) != "large" || b.Unsettled(t) != 0 {
-				t.Errorf("%s: the letter's body is %q, and %d messages are left", name, letters[0].Body, b.Unsettled(t))
-			}
-			if text, _ := letters[0].Header(driver.LetterError); !strings.Contains(text, "S3") {
-				t.Errorf("%s: the letter's error is %q", name, text)
+			letter := refused(t, b)
+			if text, _ := letter.Header(driver.LetterError); string(letter.Body) != "large" || !strings.Contains(text, "S3") {
+				t.Errorf("%s: the letter's body is %q, its error %q", name, letter.Body, text)
 			}
 		}
 	}

@@ -76,10 +76,11 @@ func (s *Source) Next(ctx context.Context, limit int) ([]driver.Delivery, error)
 	began := time.Now()
 	ms, err := s.receiveAll(ctx, requests, limit, wait)
 	s.full.Store(len(ms) > 0 && len(ms) >= min(limit, requests*maxBatch))
-	if err != nil && len(ms) == 0 {
-		return nil, err
+	ds := make([]driver.Delivery, len(ms))
+	for i := range ms {
+		ds[i] = s.delivery(ms[i], began)
 	}
-	return s.deliveries(ctx, ms, began)
+	return ds, err
 }
 
 // receiveAll receives up to limit messages by several requests at once.
@@ -115,43 +116,6 @@ func (s *Source) receive(ctx context.Context, n int, wait time.Duration) ([]type
 		return nil, fmt.Errorf("semelsqs: receive from queue %q: %w", s.name, err)
 	}
 	return out.Messages, nil
-}
-
-// refusedAgain is how long a message waits whose letter could not be sent.
-const refusedAgain = 30 * time.Second
-
-// deliveries are the deliveries of messages that were received at a time, or later. It sends those that are unreadable to the
-// dead letters. If that fails, the message and the later ones of its group go back.
-func (s *Source) deliveries(ctx context.Context, ms []types.Message, received time.Time) (ds []driver.Delivery, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestLimit)
-	defer cancel()
-	back := map[string]bool{} // groups
-	for _, m := range ms {
-		d := s.delivery(m, received)
-		switch {
-		case s.isFIFO() && back[d.group()]:
-			err = errors.Join(err, d.Nak(ctx, 0))
-		default:
-			why := unreadable(&m)
-			if why == nil {
-				ds = append(ds, d)
-				continue
-			}
-			if refuseErr := s.refuse(ctx, d, why); refuseErr != nil {
-				back[d.group()] = true
-				err = errors.Join(err, refuseErr, d.Nak(ctx, refusedAgain))
-			}
-		}
-	}
-	return ds, err
-}
-
-func (s *Source) refuse(ctx context.Context, d *delivery, why error) error {
-	headers := driver.Letter(d.own, driver.Disposition{Action: driver.DeadLetter, Reason: driver.ReasonInvalid, Err: why}, s.name)
-	if err := d.Forward(ctx, driver.DeadLetter, headers); err != nil {
-		return err
-	}
-	return d.Ack(ctx)
 }
 
 // Stop implements driver.Source. It has nothing to do: Next waits for the end of its

@@ -211,6 +211,11 @@ var consumers = []Mutant{
 		Old: "semel.Bytes([]byte(driver.Address(m)), m.Body)", New: "semel.Bytes(m.Body)",
 	},
 	{
+		Name: "a message that its adapter cannot read runs", Rule: "ack",
+		Dir: consumer, Func: "(*Consumer).identify", Package: consumer, Run: "TestServe_InvalidMessage_IsDeadLetterWithoutRun",
+		Old: "err = t.m.Invalid", New: "_ = t.m.Invalid",
+	},
+	{
 		Name: "an empty field is a key, so that all messages without a key are duplicates", Rule: "scope",
 		Dir: consumer, Func: "JSONField", Package: consumer, Run: "TestKeySources",
 		Old: "case isEmpty(raw):", New: "case raw == nil:",
