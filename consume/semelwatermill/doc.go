@@ -28,7 +28,9 @@
 //	quarantined
 //
 // A message is held while its key runs elsewhere, and while the store does not answer.
-// It is not acked meanwhile. A panic of the handler is an error. consume.Options.Observe
+// It is not acked meanwhile. consume.Reject does not stop the router: a message without a
+// key is an error after one second, in each delivery, and ForPoisonQueue is false for it.
+// A panic of the handler is an error. consume.Options.Observe
 // gets each decision. If the store does not answer, it also gets the beginning and the end
 // of the wait of each message.
 //

@@ -113,20 +113,29 @@ func take(c *consume.Consumer, observe func(context.Context, consume.Event), msg
 			return d.messages(disposition)
 		case driver.Hold:
 			if disposition.Reason == driver.ReasonRejected {
+				wait(ctx, longestHold) // the router does not stop, and the broker may deliver the message again at once
 				return nil, &Error{disposition}
 			}
 		case driver.Retry, driver.DeadLetter, driver.Quarantine:
 			return nil, &Error{disposition}
 		}
 		pause = min(max(2*pause, disposition.Delay), longestHold)
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !wait(ctx, pause) {
 			if outage { // it ends for this message
 				observe(ctx, consume.Event{Kind: consume.EventResumed})
 			}
 			return nil, &Error{disposition}
 		}
+	}
+}
+
+// wait waits for a while. It reports false if the context ended first.
+func wait(ctx context.Context, pause time.Duration) bool {
+	select {
+	case <-time.After(pause):
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

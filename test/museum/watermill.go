@@ -8,6 +8,11 @@ var watermills = []Mutant{
 		Old: "if disposition.Reason == driver.ReasonRejected {", New: "if disposition.Reason != driver.ReasonRejected {\nreturn nil, nil\n}\nif disposition.Reason == driver.ReasonRejected {",
 	},
 	{
+		Name: "Watermill: a rejected message is tried without a pause", Rule: "lanes",
+		Dir: router, Func: "take", Package: router, Run: "TestHandler_RejectedMessage_IsTriedOnceASecond",
+		Old: "wait(ctx, longestHold)", New: "wait(ctx, 0)",
+	},
+	{
 		Name: "Watermill: an Ack of the handler acks before the outcome is stored", Rule: "ack",
 		Dir: router, Func: "Handler", Package: router, Run: "TestHandler_HandlerAcksTooEarly",
 		Old: "msg := d.msg.Copy()", New: "msg := d.msg",
