@@ -191,9 +191,12 @@ func (c *Consumer) tryOnce(ctx context.Context, t *task, started bool) (d driver
 	return d, ran
 }
 
-// overdue finds the messages that must not run, because they are older than
-// Retention.
+// overdue finds the messages that must not run, because they are older than Retention. A
+// message that an operator has sent back runs: RabbitMQ keeps its time of publication.
 func (c *Consumer) overdue(m *Message) (driver.Disposition, bool) {
+	if why, _ := m.Header(RedriveHeader); why != "" && c.opt.Reopen != nil {
+		return driver.Disposition{}, false
+	}
 	if age := time.Since(m.Published); !m.Published.IsZero() && age > c.opt.Retention {
 		err := fmt.Errorf("published %v ago; outcomes are kept for %v", age.Round(time.Second), c.opt.Retention)
 		return driver.Disposition{Action: c.opt.lateAction(), Reason: driver.ReasonLate, Err: err}, true

@@ -61,7 +61,8 @@
 //   - A message that was delivered too often is dead-lettered: see Options.MaxDeliveries.
 //   - A message that is older than Options.Retention is quarantined, because the record
 //     of an earlier run may have been deleted already. A message without a time of
-//     publication always runs.
+//     publication always runs, and one that an operator has sent back if Options.Reopen
+//     is set.
 //
 // The outcome is stored before the message is acked, and the copy of a dead-lettered or
 // quarantined message is published before the message is acked. If the process dies

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
@@ -100,6 +101,36 @@ func TestHandle_RedrivenLetterOfOddAddress_RunsAgain(t *testing.T) {
 		m.Headers = append(driver.Letter(m, d, "test"), store.Header{Name: consume.RedriveHeader, Value: "ann: fixed"})
 		if d := c.Handle(t.Context(), m); d.Reason != driver.ReasonDone {
 			t.Errorf("%q: redriven: %q, %v", address, d.Reason, d.Err)
+		}
+	}
+}
+
+// RabbitMQ's copies keep the time at which the producer published the message.
+func TestHandle_RedrivenMessageOlderThanRetention_Runs(t *testing.T) {
+	fails := true
+	g := newGuard(t, memstore.New(nil), nil)
+	h := func(context.Context, *semel.Execution, *consume.Message) error {
+		if fails {
+			return semel.Final(errPlain)
+		}
+		return nil
+	}
+	c, without := newConsumer(t, g, h, consume.Options{Reopen: g}), newConsumer(t, g, h, consume.Options{})
+	m := keyed("k")
+	m.Published = time.Now().Add(time.Hour - consume.DefaultRetention)
+	letter := keyed("k")
+	letter.Headers, fails = driver.Letter(m, c.Handle(t.Context(), m), "test"), false
+	letter.Published = m.Published.Add(-24 * time.Hour) // a day passes
+	if d := c.Handle(t.Context(), letter); d.Reason != driver.ReasonLate {
+		t.Errorf("a letter that nobody has sent back: %q", d.Reason)
+	}
+	letter.Headers = append(letter.Headers, store.Header{Name: consume.RedriveHeader, Value: "ann: fixed"})
+	if d := without.Handle(t.Context(), letter); d.Reason != driver.ReasonLate {
+		t.Errorf("without Reopen: %q", d.Reason)
+	}
+	for _, want := range []driver.Reason{driver.ReasonDone, driver.ReasonDuplicate} {
+		if d := c.Handle(t.Context(), letter); d.Reason != want {
+			t.Errorf("redriven: %q, want %q: %v", d.Reason, want, d.Err)
 		}
 	}
 }

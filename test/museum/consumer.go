@@ -231,6 +231,11 @@ var consumers = []Mutant{
 		Old: "case strings.HasPrefix(key, reserved):", New: "case false:",
 	},
 	{
+		Name: "a redriven letter is too old to run", Rule: "rule 13",
+		Dir: consumer, Func: "(*Consumer).overdue", Package: consumer, Run: "TestHandle_RedrivenMessageOlderThanRetention_Runs",
+		Old: `why != "" && c.opt.Reopen != nil`, New: `why == "" && c.opt.Reopen != nil`,
+	},
+	{
 		Name: "a redriven letter of an odd address has another fingerprint", Rule: "rule 13",
 		Dir: "consume/driver", Func: "Letter", Package: consumer, Run: "TestHandle_RedrivenLetterOfOddAddress_RunsAgain",
 		Old: "set(LetterAddress, quoteAddress(Address(m)))", New: "add(LetterAddress, Address(m))",
