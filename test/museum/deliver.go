@@ -5,6 +5,11 @@ package museum
 // that is away for each message.
 var deliveries = []Mutant{
 	{
+		Name: "deliver: a message of Kafka that waits stops its partition, however many may wait", Rule: "lanes",
+		Dir: "cmd/semel/semel-deliver/internal/address", Func: "(*address).kafkaOptions", Package: "cmd/semel/semel-deliver/internal/address", Run: "TestKafkaOptions_InFlight_SetsOutstanding",
+		Old: "max(leastOutstanding, waitingShare*o.InFlight)", New: "leastOutstanding",
+	},
+	{
 		Name: "deliver: a request in progress counts as done, because its status is listed", Rule: "doubt",
 		Dir: delivery, Func: "(*Statuses).effect", Package: delivery, Run: "TestJudge_RefusalOfSemel",
 		Old: "whole && !refusal && slices.Contains(s.Done, a.Status)", New: "whole && slices.Contains(s.Done, a.Status)",

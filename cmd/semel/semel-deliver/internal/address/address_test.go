@@ -116,3 +116,17 @@ func TestOpen_NoServer_ErrorNamesNextStep(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A message that waits stops its partition later if more messages may wait.
+func TestKafkaOptions_InFlight_SetsOutstanding(t *testing.T) {
+	for inFlight, want := range map[int]int{1: 1000, 256: 4352} {
+		a, err := split("kafka", "127.0.0.1/orders")
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := a.kafkaOptions(&Options{Group: "billing", InFlight: inFlight})
+		if err != nil || k.Outstanding != want {
+			t.Errorf("with --in-flight %d Outstanding is %+v, %v; want %d", inFlight, k, err, want)
+		}
+	}
+}

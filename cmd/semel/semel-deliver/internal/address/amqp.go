@@ -14,7 +14,7 @@ import (
 )
 
 // waitingShare is how many messages the consumer can have with an order, in multiples of its
-// InFlight: those that run, and 16 times as many that wait. The broker is told once, when
+// InFlight: those that run, and 16 times as many that wait. RabbitMQ is told once, when
 // the first request may ask for fewer, because of --max-bytes.
 const waitingShare = 17
 

@@ -31,11 +31,33 @@ func parseKafka(a *address, o *Options) (*Broker, error) {
 	if o.Group == "" {
 		return nil, &input.Error{Field: "--group", Want: "is required with kafka://: the consumer group, such as billing"}
 	}
+	k, err := a.kafkaOptions(o)
+	if err != nil {
+		return nil, err
+	}
+	return &Broker{Group: o.Group, open: func(context.Context) (driver.Source, func() error, error) {
+		s, err := semelkafka.New(o.Group, topics, k)
+		if err != nil {
+			return nil, nil, err
+		}
+		return s, s.Close, nil
+	}}, nil
+}
+
+// leastOutstanding is the default of semelkafka.Options.Outstanding.
+const leastOutstanding = 1000
+
+// kafkaOptions reads the options of the source. A message that waits stops its partition only
+// when as many messages as the consumer may hold are read after it.
+func (a *address) kafkaOptions(o *Options) (*semelkafka.Options, error) {
 	client, err := a.kafkaClient()
 	if err != nil {
 		return nil, err
 	}
-	k := &semelkafka.Options{DeadLetters: o.DeadLetters, Quarantine: o.Quarantine, Client: client}
+	k := &semelkafka.Options{
+		DeadLetters: o.DeadLetters, Quarantine: o.Quarantine, Client: client,
+		Outstanding: max(leastOutstanding, waitingShare*o.InFlight),
+	}
 	var errs [4]error
 	k.Start, errs[0] = choose(a, "start", choice[semelkafka.Position]{"earliest", semelkafka.Earliest}, choice[semelkafka.Position]{"latest", semelkafka.Latest})
 	k.OutOfRange, errs[1] = choose(a, "out-of-range", choice[semelkafka.Position]{"refuse", semelkafka.Refuse},
@@ -52,16 +74,8 @@ func parseKafka(a *address, o *Options) (*Broker, error) {
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
-	if k.OrderKey, err = kafkaOrder(o); err != nil {
-		return nil, err
-	}
-	return &Broker{Group: o.Group, open: func(context.Context) (driver.Source, func() error, error) {
-		s, err := semelkafka.New(o.Group, topics, k)
-		if err != nil {
-			return nil, nil, err
-		}
-		return s, s.Close, nil
-	}}, nil
+	k.OrderKey, err = kafkaOrder(o)
+	return k, err
 }
 
 // kafkaClient is the hosts, TLS and the login as options of a client.
