@@ -74,7 +74,8 @@ func TestServe_MaxDeliverSetMeanwhile_TakesNothingUntilItIsCleared(t *testing.T)
 	change(2, 0)
 	until(t, "an event that names MaxDeliver", func() bool { return refused.Load() > 0 })
 	b.Publish(t, keyed("b"))
-	time.Sleep(time.Second)
+	before := refused.Load()
+	until(t, "another refusal", func() bool { return refused.Load() > before+1 })
 	if ran.Load() != 1 {
 		t.Errorf("a message was taken, although the server would drop it after two deliveries")
 	}
