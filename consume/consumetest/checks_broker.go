@@ -144,7 +144,7 @@ func noKey(w *world) {
 	w.start(setup{})
 	w.settled()
 	got := reasons(w.copies(driver.DeadLetter, 2))
-	if want := []string{string(driver.ReasonInvalid), string(driver.ReasonNoKey)}; !slices.Equal(got, want) {
+	if want := []string{string(driver.ReasonNoKey), string(driver.ReasonNoKey)}; !slices.Equal(got, want) {
 		w.Errorf("dead-lettered for %q, want %q", got, want)
 	}
 	w.once([]consume.Message{msg("next", "")})
