@@ -4,16 +4,12 @@
 package main
 
 import (
-	"context"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/semel-go/semel/cmd/semel/internal/cli"
+	"github.com/semel-go/semel/cmd/semel/internal/program"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // so that a second signal ends the process at once
-	os.Exit(cli.Run(ctx, os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(cli.Run(program.HandleSignals(), os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr))
 }

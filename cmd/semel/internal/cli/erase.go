@@ -154,18 +154,20 @@ func (c *eraseCmd) Run(ctx context.Context, e *env) error {
 		opened.Keys = "" // records without their keys can be erased, too
 	}
 	return opened.with(ctx, e.log, func(h storeurl.Handle) error {
+		p := erasePrinter{env: e, passes: len(keys), began: time.Now(), said: time.Now()}
 		if !c.Yes {
-			_, err := c.erase(ctx, e, h, &u, keys)
-			return err
+			counts, err := c.erase(ctx, h, &u, keys, &p)
+			return errors.Join(p.end(&counts), err)
 		}
 		a := c.actOn(acts.Erase, keys[main], 0, c.Reason, map[string]any{"answers_only": c.AnswersOnly, "rewrite": c.Rewrite})
 		a.Counts = &audit.Counts{}
 		var counts erasedCounts
 		result, err := e.act(a, func() (err error) {
-			counts, err = c.erase(ctx, e, h, &u, keys)
+			counts, err = c.erase(ctx, h, &u, keys, &p)
 			*a.Counts = counts.forTrail(main)
 			return err
 		})
+		notShown := p.end(&counts) // the erasure is done also if nobody reads its output
 		attrs := []any{
 			"operation", a.Operation, "tenant_sha256", a.TenantSHA256, "key", a.KeyHash, "reason", c.Reason, "answers_only", c.AnswersOnly,
 			"erased", counts.Erased, "erased_by_hash", counts.ErasedByHash, "left", a.Counts.Left, "timers", counts.Timers, "rewritten", counts.Rewritten,
@@ -174,13 +176,13 @@ func (c *eraseCmd) Run(ctx context.Context, e *env) error {
 			attrs = append(attrs, "other_part", part)
 		}
 		e.logAct(acts.Erase, result, err, attrs...)
-		return err
+		return errors.Join(err, notShown)
 	})
 }
 
 // erase erases the records of each name, one pass after the other.
-func (c *eraseCmd) erase(ctx context.Context, e *env, h storeurl.Handle, u *storeurl.URL, keys []store.Key) (counts erasedCounts, err error) {
-	p := erasePrinter{env: e, passes: len(keys), began: time.Now(), said: time.Now()}
+func (c *eraseCmd) erase(ctx context.Context, h storeurl.Handle, u *storeurl.URL, keys []store.Key, p *erasePrinter) (counts erasedCounts, err error) {
+	e := p.env
 	counts.Counted = !c.Yes
 	for pass, k := range keys {
 		var r erase.Report
@@ -210,9 +212,6 @@ func (c *eraseCmd) erase(ctx context.Context, e *env, h storeurl.Handle, u *stor
 	}
 	if c.Yes || counts.Erased > 0 { // a count of no records leaves no bytes to tell of
 		counts.Remains = u.Remains(counts.Rewritten)
-	}
-	if err := p.end(&counts); err != nil {
-		return counts, err
 	}
 	if err == nil && c.Yes && found.Left > 0 {
 		err = fmt.Errorf("%w: %s left; do what is said above, and erase again", acts.ErrPartly, input.Count(found.Left, "record"))

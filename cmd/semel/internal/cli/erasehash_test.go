@@ -130,7 +130,8 @@ func TestErase_OnePassFails_SaysWhichAndIsRepeatable(t *testing.T) {
 				return err
 			}
 			broken := &brokenList{Handle: h, tenant: map[string]string{"as given": "ann", "hashed": hashed}[failing]}
-			counts, err := cmd.erase(t.Context(), &env{stdout: io.Discard, stderr: io.Discard}, broken, &u, []store.Key{{Tenant: "ann"}, {Tenant: hashed}})
+			p := erasePrinter{env: &env{stdout: io.Discard, stderr: io.Discard}, passes: 2}
+			counts, err := cmd.erase(t.Context(), broken, &u, []store.Key{{Tenant: "ann"}, {Tenant: hashed}}, &p)
 			if counts.Erased != c.erased || counts.ErasedByHash != c.byHash {
 				t.Errorf("%s: counts %+v", failing, counts)
 			}

@@ -153,5 +153,5 @@ ADMIN (--admin-listen)
 
 Certificates, key sets and secrets are read again when their files change; one that cannot be used is logged, and the last one stays in use.
 
-SIGTERM and SIGINT turn /readyz to 503, close the listener, and wait --drain for requests in flight. Near its end, requests that are left are given up: their callers get 502, and each key is released or parked, as its policy says. Connections that have switched to another protocol, such as WebSockets, are not waited for: they end with the process. Exit codes: 0 stopped cleanly, 1 failed, 2 wrong options.`
+SIGTERM, SIGINT and SIGHUP turn /readyz to 503, close the listener, and wait --drain for requests in flight. Near its end, requests that are left are given up: their callers get 502, and each key is released or parked, as its policy says. Connections that have switched to another protocol, such as WebSockets, are not waited for: they end with the process. Exit codes: 0 stopped cleanly, 1 failed, 2 wrong options.`
 }

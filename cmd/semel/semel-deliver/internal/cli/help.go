@@ -95,7 +95,7 @@ ADMIN (--admin-listen)
               store answers, and no stop has begun; else 503
     /metrics  counts of decisions, by action and reason
 
-SIGTERM and SIGINT turn /readyz to 503, give back the messages that were not sent, and wait --drain for the answers to the others. Requests that are left then are given up, and their messages are in doubt. Exit codes: 0 stopped cleanly, 1 failed, 2 wrong options.`
+SIGTERM, SIGINT and SIGHUP turn /readyz to 503, give back the messages that were not sent, and wait --drain for the answers to the others. Requests that are left then are given up, and their messages are in doubt. Exit codes: 0 stopped cleanly, 1 failed, 2 wrong options.`
 }
 
 // indent makes text a block that the help shows unchanged.

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/semel-go/semel/cmd/semel/internal/program"
 	"github.com/semel-go/semel/consume/semelamqp/amqptest"
 	"github.com/semel-go/semel/consume/semelpulsar/pulsartest"
 	"github.com/semel-go/semel/consume/semelsqs/sqstest"
@@ -29,10 +30,7 @@ func TestMain(m *testing.M) {
 	args := strings.Split(os.Getenv(argsVar), "\n")
 	switch os.Getenv(roleVar) {
 	case "deliver":
-		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-		code := Run(ctx, args, os.Getenv, os.Stdout, os.Stderr)
-		stop()
-		os.Exit(code)
+		os.Exit(Run(program.HandleSignals(), args, os.Getenv, os.Stdout, os.Stderr))
 	case "plain":
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		err := plainConsumer(ctx, args)

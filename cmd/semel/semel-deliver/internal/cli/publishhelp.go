@@ -41,5 +41,5 @@ ADMIN (--admin-listen)
     /metrics  semel_outbox_oldest_seconds, semel_outbox_waiting_messages,
               semel_outbox_quarantined_messages, semel_outbox_sent_total and others
 
-SIGTERM and SIGINT turn /readyz to 503, and wait --drain for messages that are being sent. If the store or the destination does not answer at the start, the process ends: its supervisor starts it again. Exit codes: 0 stopped cleanly, 1 failed, 2 wrong options.`
+SIGTERM, SIGINT and SIGHUP turn /readyz to 503, and wait --drain for messages that are being sent. If the store or the destination does not answer at the start, the process ends: its supervisor starts it again. Exit codes: 0 stopped cleanly, 1 failed, 2 wrong options.`
 }
