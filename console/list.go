@@ -50,7 +50,7 @@ func (c *Console) read(ctx context.Context, f store.Filter, match func(*store.Fo
 			l.More = true
 			return l, nil
 		}
-		l.Entries = append(l.Entries, c.entryOf(&found))
+		l.Entries = append(l.Entries, entryOf(&found))
 	}
 	return l, nil
 }
@@ -156,7 +156,7 @@ func (c *Console) records(ctx context.Context, r *http.Request) (any, error) {
 		for _, k := range slices.Compact([]store.Key{hashed, asStored}) {
 			found, err := c.store.Get(ctx, k)
 			if err == nil {
-				data.List.Entries = []entry{c.entryOf(&found)}
+				data.List.Entries = []entry{entryOf(&found)}
 				return data, nil
 			}
 			if !errors.Is(err, store.ErrNotFound) {

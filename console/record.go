@@ -73,7 +73,8 @@ func (c *Console) record(ctx context.Context, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := recordPage{entry: c.entryOf(&f), IsHTTP: isHTTP(&f.Record)}
+	p := recordPage{entry: entryOf(&f), IsHTTP: isHTTP(&f.Record)}
+	p.Answer = c.keptAnswer(&f.Record)
 	inDoubt := f.Record.State == store.Unknown
 	p.CanResolve, p.CanDecide = inDoubt && !p.Saga, inDoubt && p.Saga
 	p.CanReopen = f.Record.State == store.Failed && !p.Saga
@@ -152,7 +153,7 @@ func (c *Console) story(f *store.Found, steps []store.Step) []event {
 
 // lastEvent is how the record came into its present state.
 func (c *Console) lastEvent(f *store.Found, present *history.Entry) event {
-	r, now := &f.Record, c.entryOf(f)
+	r, now := &f.Record, entryOf(f)
 	last := event{When: r.Updated, What: strings.ToUpper(now.State[:1]) + now.State[1:], Detail: now.Note, Failed: present.Failed, Next: now.ErrorNext}
 	switch {
 	case present.Decision != "":
@@ -227,7 +228,7 @@ func (c *Console) seen(ctx context.Context, form url.Values) (store.Record, erro
 		return store.Record{Key: k}, err
 	}
 	if strconv.FormatUint(f.Record.Fence, 10) != form.Get("fence") {
-		return f.Record, &changedError{now: c.entryOf(&f).State}
+		return f.Record, &changedError{now: entryOf(&f).State}
 	}
 	return f.Record, nil
 }

@@ -49,7 +49,7 @@ func (c *Console) sagas(ctx context.Context, r *http.Request) (any, error) {
 		case err != nil:
 			return nil, err
 		}
-		row := sagaRow{c.entryOf(&f), t.Due}
+		row := sagaRow{entryOf(&f), t.Due}
 		if f.Record.State == store.Unknown {
 			row.Due = time.Time{}
 		}

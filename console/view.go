@@ -34,7 +34,7 @@ type entry struct {
 	ErrorMeaning, ErrorNext                     string // of the error's code, if it has one
 	Created, Updated, Until, Completed, Expires time.Time
 	Now                                         time.Time `json:"-"` // it differs each time, and a live page compares
-	Answer                                      *answer
+	Answer                                      *answer   // only on the record's own page
 }
 
 // answer is what is kept of an answer, or of a step's result.
@@ -50,7 +50,7 @@ func link(k store.Key) string {
 	return "record?" + url.Values{"operation": {k.Operation}, "tenant": {k.Tenant}, "key": {k.Value}}.Encode()
 }
 
-func (c *Console) entryOf(f *store.Found) entry {
+func entryOf(f *store.Found) entry {
 	r := &f.Record
 	e := entry{
 		Key: r.Key, Hash: r.Key.Short(), Link: link(r.Key), Saga: lapsed.IsSaga(r.Key), Fence: r.Fence, Attempts: r.Attempt, Policy: r.Policy.String(),
@@ -64,9 +64,6 @@ func (c *Console) entryOf(f *store.Found) entry {
 		e.Work = "saga " + strings.TrimSuffix(e.Work, lapsed.SagaSuffix)
 	}
 	e.State, e.Note = stateInWords(f, e.Saga)
-	if r.State.Terminal() {
-		e.Answer = c.answerOf(&r.Outcome)
-	}
 	return e
 }
 
@@ -101,6 +98,14 @@ func stateInWords(f *store.Found, isSaga bool) (state, note string) {
 	return r.State.String(), ""
 }
 
+// keptAnswer is the answer that duplicates get, or nil.
+func (c *Console) keptAnswer(r *store.Record) *answer {
+	if !r.State.Terminal() {
+		return nil
+	}
+	return c.answerOf(&r.Outcome)
+}
+
 func (c *Console) answerOf(o *store.Outcome) *answer {
 	a := &answer{Status: o.Code, Size: fmt.Sprintf("%d bytes", len(o.Body))}
 	if o.Gone {
@@ -122,21 +127,53 @@ func (c *Console) answerOf(o *store.Outcome) *answer {
 	return a
 }
 
+// Most bytes of a body on a page, as it is kept and with indentation.
+const (
+	most         = 64 << 10
+	mostIndented = 4 * most
+)
+
 // text is a body for people: indented if it is JSON, and in hexadecimal if it is no text.
+// Deeply nested JSON is not indented.
 func text(b []byte) string {
-	const most = 64 << 10
 	cut := ""
 	if len(b) > most {
 		b, cut = b[:most], fmt.Sprintf("\n… and %d bytes more", len(b)-most)
 	}
 	var indented bytes.Buffer
 	switch {
-	case json.Indent(&indented, b, "", "  ") == nil:
+	case indentedSize(b) <= mostIndented && json.Indent(&indented, b, "", "  ") == nil:
 		return indented.String() + cut
 	case utf8.Valid(b):
 		return string(b) + cut
 	}
 	return fmt.Sprintf("%x", b) + cut
+}
+
+// indentedSize is the greatest size of JSON with indentation. It can grow by the square of the
+// depth.
+func indentedSize(b []byte) int {
+	size, depth, quoted := len(b), 0, false
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+			size += 1 + 2*depth
+		case c == '}' || c == ']':
+			depth = max(depth-1, 0)
+			size += 1 + 2*depth
+		case c == ',':
+			size += 1 + 2*depth
+		case c == ':':
+			size++
+		}
+	}
+	return size
 }
 
 var functions = template.FuncMap{

@@ -50,4 +50,9 @@ var consoles = []Mutant{
 		Dir: consoleDir, Func: "(*Console).live", Package: consoleDir, Run: "TestLive_RecordChanges",
 		Old: "now != shown", New: "now != shown && now == \"\"",
 	},
+	{
+		Name: "console: nested JSON is indented to gigabytes", Rule: "console",
+		Dir: consoleDir, Func: "indentedSize", Package: consoleDir, Run: "TestRecords_DeeplyNestedAnswers",
+		Old: "depth++", New: "",
+	},
 }
