@@ -64,6 +64,49 @@ func TestKeySet_ClientHangsUp_FetchContinues(t *testing.T) {
 	}
 }
 
+// A slow issuer must not hold up requests: each one that waits takes a place of all tenants.
+func TestKeySet_SlowFetch_OtherRequestsDoNotWait(t *testing.T) {
+	c := newClock()
+	idp := newSlowIssuer(t, jwks(t, "ec"))
+	f := finder(t, "jwt:sub", scope.NewKeySet(idp.URL, &scope.KeySetOptions{Now: c.Now, Timeout: time.Minute}))
+	claims := map[string]any{"sub": "ann", "exp": c.Now().Add(time.Hour).Unix()}
+	known, unknown, forged := "Bearer "+sign(t, "ec", claims), "Bearer "+sign(t, "ed", claims), "Bearer "+sign(t, "other", claims)
+	idp.let <- struct{}{}
+	if got, err := tenant(f, known); got != "ann" {
+		t.Fatalf("got %q, %v", got, err)
+	}
+	<-idp.in
+	c.advance(10 * time.Second)
+	first := make(chan error, 1)
+	go func() {
+		_, err := tenant(f, unknown)
+		first <- err
+	}()
+	<-idp.in // the first one fetches
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, token := range []string{unknown, forged} {
+			if _, err := tenant(f, token); !errors.Is(err, scope.ErrUnavailable) {
+				t.Errorf("during the fetch: %v, want %v", err, scope.ErrUnavailable)
+			}
+		}
+		if got, err := tenant(f, known); got != "ann" {
+			t.Errorf("a known key during the fetch: got %q, %v", got, err)
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Error("requests wait for the fetch of another")
+	}
+	idp.let <- struct{}{}
+	if err := <-first; !errors.Is(err, scope.ErrUnknown) {
+		t.Errorf("the first one: %v, want %v", err, scope.ErrUnknown)
+	}
+	<-done
+}
+
 // So it is with a refresh that a request has begun in the background: that
 // request is long over.
 func TestKeySet_Refresh_OutlivesRequest(t *testing.T) {

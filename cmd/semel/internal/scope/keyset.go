@@ -40,7 +40,8 @@ type KeySetOptions struct {
 type KeySet struct {
 	opt   KeySetOptions
 	fetch func(ctx context.Context) ([]byte, error)
-	// turn is held during a fetch. A request whose key is known does not wait.
+	// turn is held during a fetch. No other request waits for the fetch, because requests
+	// that wait would take the places of all tenants.
 	turn  chan struct{}
 	state atomic.Pointer[keys]
 }
@@ -175,7 +176,7 @@ func (s *KeySet) find(ctx context.Context, id string) ([]jose.JSONWebKey, error)
 		default:
 		}
 	case len(found) == 0 && due:
-		if err := s.again(ctx, st); err != nil && st.loaded.IsZero() {
+		if err := s.again(ctx, st); errors.Is(err, errFetching) || err != nil && st.loaded.IsZero() {
 			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 		found = s.state.Load().named(id)
@@ -190,22 +191,31 @@ func (s *KeySet) find(ctx context.Context, id string) ([]jose.JSONWebKey, error)
 }
 
 // newer fetches the set again for a token that no key verifies, because an issuer
-// can replace a key under the same id. It returns nil if it is too early, or if
+// can replace a key under the same id. It returns no keys if it is too early, or if
 // nothing is newer.
-func (s *KeySet) newer(ctx context.Context, id string) []jose.JSONWebKey {
+func (s *KeySet) newer(ctx context.Context, id string) ([]jose.JSONWebKey, error) {
 	st := s.state.Load()
-	if s.opt.Now().Sub(st.tried) < s.opt.Pause || s.again(ctx, st) != nil {
-		return nil
+	if s.opt.Now().Sub(st.tried) < s.opt.Pause {
+		return nil, nil
 	}
-	return s.state.Load().named(id)
+	switch err := s.again(ctx, st); {
+	case errors.Is(err, errFetching):
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	case err != nil:
+		return nil, nil
+	}
+	return s.state.Load().named(id), nil
 }
 
-// again fetches the set, unless another call has done so since st.
+var errFetching = errors.New("the key set is being fetched")
+
+// again fetches the set, unless another call has done so since st. It returns errFetching if
+// another call is fetching it now.
 func (s *KeySet) again(ctx context.Context, st *keys) error {
 	select {
 	case s.turn <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+	default:
+		return errFetching
 	}
 	defer func() { <-s.turn }()
 	if now := s.state.Load(); now != st {

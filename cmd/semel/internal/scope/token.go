@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
@@ -43,7 +45,7 @@ func (f *Finder) claims(ctx context.Context, token string) (map[string]json.RawM
 	if err != nil {
 		return nil, err
 	}
-	for ; len(keys) > 0; keys = f.keys.newer(ctx, t.Headers[0].KeyID) {
+	for len(keys) > 0 {
 		var known registered
 		for i := range keys {
 			k := &keys[i]
@@ -53,6 +55,9 @@ func (f *Finder) claims(ctx context.Context, token string) (map[string]json.RawM
 			if err = t.Claims(k.Key, &known, &all); err == nil {
 				return all, f.keys.current(&known)
 			}
+		}
+		if keys, err = f.keys.newer(ctx, t.Headers[0].KeyID); err != nil {
+			return nil, err
 		}
 	}
 	return nil, fmt.Errorf("%w: no key of the set verifies the token", ErrUnknown)
@@ -84,7 +89,8 @@ func (s *KeySet) current(r *registered) error {
 	return nil
 }
 
-// text returns a claim that is a string or a whole number.
+// text returns a claim that is a string or a whole number. A number and the string of its
+// digits are the same tenant, because an issuer may change from one to the other.
 func text(claims map[string]json.RawMessage, name string) (string, error) {
 	raw, ok := claims[name]
 	if !ok {
@@ -92,6 +98,10 @@ func text(claims map[string]json.RawMessage, name string) (string, error) {
 	}
 	var s string
 	if err := json.Unmarshal(raw, &s); err == nil {
+		// The decoder replaces what is no Unicode text, so that different texts would be one tenant.
+		if strings.ContainsRune(s, utf8.RuneError) {
+			return "", fmt.Errorf("%w: the token's claim %q is not valid Unicode, or has the character U+FFFD, which stands for such text", ErrUnknown, name)
+		}
 		return s, nil
 	}
 	var n int64
