@@ -64,4 +64,9 @@ var audits = []Mutant{
 		Dir: "internal/acts", Func: "Text", Package: "cmd/semel/internal/cli", Run: "TestAudit_EachAct_HasIntentAndResult",
 		Old: "return n.WithoutNames()", New: "return n.Error()",
 	},
+	{
+		Name: "audit: an entry after a full disk is lost with half a line", Rule: "audit",
+		Dir: "cmd/semel/internal/audit", Func: "(*Trail).write", Package: "cmd/semel/internal/audit", Run: "TestDo_FileEndsWithPartOfLine",
+		Old: "t.endsInLine()", New: "false",
+	},
 }

@@ -101,8 +101,9 @@ type entry struct {
 // Trail is an open file of acts. The nil Trail writes nothing. Safe for concurrent use;
 // several processes may write to one file.
 type Trail struct {
-	mu   sync.Mutex
-	file *os.File
+	mu     sync.Mutex
+	file   *os.File
+	failed bool // the last write: a part of its line may be in the file
 }
 
 // Open opens the file at a path, or makes it, readable by its owner only. An empty path is
@@ -113,7 +114,10 @@ func Open(path string) (*Trail, error) {
 	}
 	_, err := os.Stat(path)
 	isNew := errors.Is(err, fs.ErrNotExist)
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
+	if errors.Is(err, fs.ErrPermission) { // operators may write, and not read
+		f, err = os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	}
 	if err == nil && isNew {
 		err = syncDir(filepath.Dir(path))
 	}
@@ -181,7 +185,9 @@ func (t *Trail) Do(a Act, fn func() error) (result string, err error) {
 	return a.Result(err), errors.Join(err, end(err))
 }
 
-// write appends a line in one piece, and waits until it is on the disk.
+// write appends a line in one piece, and waits until it is on the disk. If the file ends with
+// a part of a line, as after a full disk, an end of that line comes first, so that readers lose
+// that part only.
 func (t *Trail) write(e *entry) error {
 	line, err := json.Marshal(e)
 	if err != nil {
@@ -189,8 +195,31 @@ func (t *Trail) write(e *entry) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, err := t.file.Write(append(line, '\n')); err != nil {
+	line = append(line, '\n')
+	if t.failed || t.endsInLine() {
+		line = append([]byte{'\n'}, line...)
+	}
+	_, err = t.file.Write(line)
+	if t.failed = err != nil; t.failed {
 		return err
 	}
 	return t.file.Sync()
+}
+
+// endsInLine reports whether the file ends with a part of a line. Another process may be
+// writing one at this moment, so it looks several times. A file that cannot be read counts as
+// whole.
+func (t *Trail) endsInLine() bool {
+	for range 5 {
+		info, err := t.file.Stat()
+		if err != nil || info.Size() == 0 {
+			return false
+		}
+		var last [1]byte
+		if _, err := t.file.ReadAt(last[:], info.Size()-1); err != nil || last[0] == '\n' {
+			return false
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return true
 }

@@ -51,6 +51,57 @@ func TestDo_ManyAtOnce_EachLineIsWhole(t *testing.T) {
 	}
 }
 
+// A full disk can take a part of a line, of this process or of another one.
+func TestDo_FileEndsWithPartOfLine_NextLinesAreWhole(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "trail")
+	act := func(trail *Trail) {
+		if _, err := trail.Do(Act{Act: "erase"}, func() error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	long, err := Open(path) // as the console
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer long.Close()
+	act(long)
+	for range 2 {
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteString(`{"time":"2026-11-30T04:01:37Z","id":"ce938`); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		act(long)
+		short, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		act(short)
+		if err := short.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := 0
+	for line := range strings.Lines(string(text)) {
+		if json.Valid([]byte(line)) {
+			whole++
+		}
+	}
+	if whole != 10 {
+		t.Errorf("%d whole lines, want the 10 of five acts:\n%s", whole, text)
+	}
+}
+
 // The act has happened, so the error must not say otherwise.
 func TestBegin_ResultCannotBeWritten_ErrorSaysWhatHappened(t *testing.T) {
 	t.Parallel()
