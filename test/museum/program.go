@@ -1,6 +1,10 @@
 package museum
 
-const tenants = "cmd/semel/internal/scope"
+const (
+	tenants  = "cmd/semel/internal/scope"
+	adminDir = "cmd/semel/internal/admin"
+	loginDir = "cmd/semel/internal/login"
+)
 
 // A program must not end in the middle of its work, nor let a stranger hold up or mislead the
 // people who use it.
@@ -24,6 +28,21 @@ var programs = []Mutant{
 		Name: "program: tokens of strangers wait for a slow key set in the places of all tenants", Rule: "limits",
 		Dir: tenants, Func: "(*KeySet).again", Package: tenants, Run: "TestKeySet_SlowFetch",
 		Old: "default: return errFetching", New: "case <-ctx.Done(): return errFetching",
+	},
+	{
+		Name: "program: a client without a log-in holds a connection of the console", Rule: "limits",
+		Dir: adminDir, Func: "limitBodies", Package: adminDir, Run: "TestServer_BodyDoesNotCome",
+		Old: "r.Body != http.NoBody", New: "r.ContentLength == 0",
+	},
+	{
+		Name: "program: the time of a log-in tells which users there are", Rule: "console",
+		Dir: loginDir, Func: "(*passwords).match", Package: loginDir, Run: "TestHandler_WrongPassword_Time",
+		Old: "hash = p.standIn(users, user)", New: `hash = []byte("$2a$10$7EqJtq98hPqEX7fNZaFWoOhi5Ao.d7H0s4pcZ6vBd2PlB9lB1Oe3y")`,
+	},
+	{
+		Name: "program: a password that was changed still opens the console", Rule: "console",
+		Dir: loginDir, Func: "(*passwords).mark", Package: loginDir, Run: "TestHandler_PasswordChanged",
+		Old: "h.Write(hash)", New: "",
 	},
 	{
 		Name: "program: claims that are no Unicode are one tenant", Rule: "scope",

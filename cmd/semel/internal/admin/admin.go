@@ -43,13 +43,28 @@ const (
 	headerTimeout = 5 * time.Second
 	idleTimeout   = 60 * time.Second
 	answerTimeout = 30 * time.Second
+	bodyTimeout   = 25 * time.Second // a late body is answered
 	maxHeader     = 16 << 10
 )
 
 // Server makes a server of the handler, with limits.
-func Server(h http.Handler, log *slog.Logger) *http.Server {
+func Server(h http.Handler, log *slog.Logger) *http.Server { return server(h, log, bodyTimeout) }
+
+func server(h http.Handler, log *slog.Logger, bodies time.Duration) *http.Server {
 	return &http.Server{
-		Handler: h, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, WriteTimeout: answerTimeout, MaxHeaderBytes: maxHeader,
+		Handler: limitBodies(h, bodies), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, WriteTimeout: answerTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
+}
+
+// limitBodies ends the wait for a body that does not come. Without it a client that is refused
+// keeps its connection, because net/http reads a part of the body before it sends the answer.
+// Server.ReadTimeout would end the streams of open pages, too.
+func limitBodies(h http.Handler, limit time.Duration) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Body != nil && r.Body != http.NoBody {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(limit)) // a connection without deadlines has no limit
+		}
+		h.ServeHTTP(w, r)
+	})
 }
