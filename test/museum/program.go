@@ -45,6 +45,11 @@ var programs = []Mutant{
 		Old: "h.Write(hash)", New: "",
 	},
 	{
+		Name: "program: a request without a key is not counted if its method is in small letters", Rule: "http",
+		Dir: sidecar, Func: "(*Proxy).countWithoutKey", Package: sidecar, Run: "TestWithoutKey_OddSpellings",
+		Old: "to.protects(q)", New: "to.protects(q) && q.Method == http.MethodPost",
+	},
+	{
 		Name: "program: claims that are no Unicode are one tenant", Rule: "scope",
 		Dir: tenants, Func: "text", Package: tenants, Run: "TestTenant_ClaimsThatAreNoUnicode",
 		Old: "strings.ContainsRune(s, utf8.RuneError)", New: `strings.ContainsRune(s, ' ')`,

@@ -99,12 +99,12 @@ func limited(err error) (semelhttp.Problem, bool) {
 
 // countWithoutKey counts the requests that reach the upstream without a key although
 // their method is protected, and logs the first.
-func (p *Proxy) countWithoutKey(next http.Handler, r *config.Route, counts *metrics.Calls) http.Handler {
+func (p *Proxy) countWithoutKey(next http.Handler, to *route, counts *metrics.Calls) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		if _, keyed := semel.FromContext(q.Context()); !keyed && slices.Contains(r.Methods, q.Method) {
+		if _, keyed := semel.FromContext(q.Context()); !keyed && to.protects(q) {
 			if counts.Unkeyed() {
 				p.events.Warn("a request without a key passes unprotected; the metric semel_unkeyed_requests_total counts further ones; --require-key refuses them",
-					"method", q.Method, "path", input.Path(q.URL), "rule", r.Match)
+					"method", q.Method, "path", input.Path(q.URL), "rule", to.rule.Match)
 			}
 		}
 		next.ServeHTTP(w, q)

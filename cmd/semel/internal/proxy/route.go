@@ -50,11 +50,12 @@ func (p *Proxy) route(r *config.Route) (*route, error) {
 	if p.observer != nil {
 		served = service(r)
 	}
-	return &route{
-		Handler:  countAnswer(once(p.countWithoutKey(served, r, counts))),
+	to := &route{
 		upstream: next, rule: r, methods: r.Methods,
 		keyOptional: !r.RequireKey, fromBody: len(r.KeyFrom) > 0, parks: r.OnDoubt == semel.Park,
-	}, nil
+	}
+	to.Handler = countAnswer(once(p.countWithoutKey(served, to, counts)))
+	return to, nil
 }
 
 // claims is the store of the Guards.
