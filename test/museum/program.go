@@ -50,6 +50,11 @@ var programs = []Mutant{
 		Old: "to.protects(q)", New: "to.protects(q) && q.Method == http.MethodPost",
 	},
 	{
+		Name: "program: a client's key hides the call whose hash it is", Rule: "console",
+		Dir: "cmd/semel/internal/cli", Func: "look", Package: "cmd/semel/internal/cli", Run: "TestInspectGet_HashIsAlsoAKey",
+		Old: `given.Operation == ""`, New: `given.Operation == "-"`,
+	},
+	{
 		Name: "program: claims that are no Unicode are one tenant", Rule: "scope",
 		Dir: tenants, Func: "text", Package: tenants, Run: "TestTenant_ClaimsThatAreNoUnicode",
 		Old: "strings.ContainsRune(s, utf8.RuneError)", New: `strings.ContainsRune(s, ' ')`,

@@ -89,6 +89,9 @@ func (c *keyFlags) find(ctx context.Context, h store.Store) (store.Found, error)
 	if secret != nil {
 		hashed := withOperation(k).Hashed(secret)
 		f, err := h.Get(ctx, hashed)
+		if err == nil && k.Operation == "" {
+			return f, notHash(ctx, h, store.Filter{Tenant: hashed.Tenant}, k.Value, hashed)
+		}
 		if hash, ok := shortHash(k.Value); ok && errors.Is(err, store.ErrNotFound) {
 			f, err = lookByHash(ctx, h, store.Filter{Operation: k.Operation, Tenant: hashed.Tenant}, hash)
 		}

@@ -89,6 +89,9 @@ func (c *inspectGetCmd) show(ctx context.Context, e *env) error {
 func look(ctx context.Context, h store.Store, given store.Key) (store.Found, error) {
 	k := withOperation(given)
 	f, err := h.Get(ctx, k)
+	if err == nil && given.Operation == "" {
+		return f, notHash(ctx, h, store.Filter{Tenant: k.Tenant}, k.Value, f.Record.Key)
+	}
 	if hash, ok := shortHash(k.Value); ok && errors.Is(err, store.ErrNotFound) {
 		if f, err := lookByHash(ctx, h, store.Filter{Operation: given.Operation, Tenant: k.Tenant}, hash); !errors.Is(err, store.ErrNotFound) {
 			return f, err
@@ -106,17 +109,6 @@ func look(ctx context.Context, h store.Store, given store.Key) (store.Found, err
 	return f, err
 }
 
-// ambiguousError is the hash of several keys, and lists them.
-type ambiguousError string
-
-func (e ambiguousError) Error() string { return string(e) }
-
-// Unwrap says that nothing can have been changed.
-func (ambiguousError) Unwrap() error { return errRefused }
-
-// WithoutNames implements audit.Named.
-func (ambiguousError) WithoutNames() string { return "several keys have this hash" }
-
 const (
 	shortDigits  = 8  // of the hash that logs show instead of a key
 	hashedDigits = 64 // of a tenant or key that is stored as a hash
@@ -131,37 +123,6 @@ func isHash(s string, digits int) bool {
 func shortHash(s string) (hash string, ok bool) {
 	hash = strings.ToLower(s)
 	return hash, isHash(hash, shortDigits)
-}
-
-// lookByHash finds the record whose key has a hash, among the records of the filter. If several
-// keys have the hash, the error lists them.
-func lookByHash(ctx context.Context, h store.Store, among store.Filter, hash string) (store.Found, error) {
-	l, ok := store.As[store.Lister](h)
-	if !ok {
-		return store.Found{}, store.ErrNotFound
-	}
-	var found []store.Found
-	for f, err := range l.List(ctx, among) {
-		switch {
-		case errors.Is(err, store.ErrCorrupt):
-		case err != nil:
-			return store.Found{}, err
-		case f.Record.Key.Short() == hash:
-			found = append(found, f)
-		}
-	}
-	switch len(found) {
-	case 0:
-		return store.Found{}, store.ErrNotFound
-	case 1:
-		return found[0], nil
-	}
-	var names []string
-	for i := range found {
-		key := found[i].Record.Key
-		names = append(names, fmt.Sprintf("%s --operation %s --tenant %q", key.Value, key.Operation, key.Tenant))
-	}
-	return store.Found{}, ambiguousError(fmt.Sprintf("several keys have the hash %s; name one of them: %s", hash, strings.Join(names, ", ")))
 }
 
 // stepView is a recorded step of a call as operators see it.
