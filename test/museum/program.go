@@ -55,6 +55,16 @@ var programs = []Mutant{
 		Old: `given.Operation == ""`, New: `given.Operation == "-"`,
 	},
 	{
+		Name: "program: another site can name itself a user of the console", Rule: "console",
+		Dir: loginDir, Func: "(*Login).Handler", Package: loginDir, Run: "TestByHeader_OnlyByLocalNames",
+		Old: "!isLocalName(r.Host) && !slices", New: `r.Host == "-" && !slices`,
+	},
+	{
+		Name: "program: a credential names the operator", Rule: "console",
+		Dir: "cmd/semel/internal/input", Func: "UnfitHeader", Package: "cmd/semel/internal/cli", Run: "TestConsole",
+		Old: `"Authorization", `, New: "",
+	},
+	{
 		Name: "program: claims that are no Unicode are one tenant", Rule: "scope",
 		Dir: tenants, Func: "text", Package: tenants, Run: "TestTenant_ClaimsThatAreNoUnicode",
 		Old: "strings.ContainsRune(s, utf8.RuneError)", New: `strings.ContainsRune(s, ' ')`,

@@ -13,6 +13,7 @@ import (
 
 	"github.com/semel-go/semel/cmd/semel/internal/admin"
 	"github.com/semel-go/semel/cmd/semel/internal/config"
+	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/login"
 	"github.com/semel-go/semel/cmd/semel/internal/program"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
@@ -28,6 +29,7 @@ type consoleCmd struct {
 	Write      bool            `name:"write" help:"Operators may resolve, reopen, retry and drop. Without it the pages are read-only. It needs a log-in."`
 	Users      string          `name:"users" placeholder:"FILE" help:"Log in with a user and a password of this file, which htpasswd -B writes."`
 	UserHeader string          `name:"user-header" placeholder:"NAME" help:"The header in which a gateway in front of the console names the user who has logged in there."`
+	Host       []string        `name:"host" placeholder:"NAME,…" help:"With --user-header: the names by which the gateway asks for the pages, such as console.example.org, if it does not ask by 127.0.0.1, [::1] or localhost."`
 	TLSCert    string          `name:"tls-cert" placeholder:"FILE" help:"Serve HTTPS with this certificate chain (PEM)."`
 	TLSKey     string          `name:"tls-key" placeholder:"FILE" help:"The private key of --tls-cert (PEM)."`
 	ShowBody   bool            `name:"show-body" help:"Show kept answers, the results of steps and the bodies of messages, too. Cookies are never shown."`
@@ -40,7 +42,7 @@ type consoleCmd struct {
 func (*consoleCmd) Help() string {
 	return `Serves pages for operators: the calls in doubt, the stuck sagas and the quarantined messages; a search by key or by the hash that logs show; and with --write the forms that decide. A decision names the fence that the page has shown, so that it is refused if the record has changed, and a reason, which the record and the log keep.
 
-Everybody who can open the pages sees keys and tenants. Without a log-in the console listens on this machine only. With --user-header it must be reachable by the gateway alone, so it listens on 127.0.0.1, ::1 or a Unix socket.
+Everybody who can open the pages sees keys and tenants. Without a log-in the console listens on this machine only. With --user-header it must be reachable by the gateway alone, so it listens on 127.0.0.1, ::1 or a Unix socket. If the gateway passes on the name by which browsers ask, name it by --host: other names are refused, because a page of another site could give its own name the address of this machine, and set the header itself.
 
 Examples:
 
@@ -58,6 +60,21 @@ func (c *consoleCmd) login(log *slog.Logger) (*login.Login, error) {
 	var errs []error
 	if c.Users != "" && c.UserHeader != "" {
 		errs = append(errs, wrong("--user-header", c.UserHeader, "cannot be used together with --users; leave one out"))
+	}
+	if why := input.UnfitHeader(c.UserHeader); c.UserHeader != "" && why != "" {
+		value := c.UserHeader
+		if strings.ContainsAny(value, " :") {
+			value = "" // it may be a header with its secret
+		}
+		errs = append(errs, wrong("--user-header", value, why+"; use the header in which the gateway names the user, such as X-Forwarded-User"))
+	}
+	for _, name := range c.Host {
+		switch {
+		case c.UserHeader == "":
+			errs = append(errs, wrong("--host", name, "is for --user-header; leave it out"))
+		case name == "" || strings.ContainsAny(name, "/: *"):
+			errs = append(errs, wrong("--host", name, "must be a name without scheme, port and wildcards, such as console.example.org"))
+		}
 	}
 	if c.Write && c.Users == "" && c.UserHeader == "" {
 		errs = append(errs, wrong("--write", "", "needs a log-in, so that a record says who has decided; add --users or --user-header"))
@@ -79,7 +96,7 @@ func (c *consoleCmd) login(log *slog.Logger) (*login.Login, error) {
 	}
 	l := &login.Login{}
 	if c.UserHeader != "" {
-		l = login.ByHeader(c.UserHeader)
+		l = login.ByHeader(c.UserHeader, c.Host)
 	}
 	if c.Users != "" {
 		var err error

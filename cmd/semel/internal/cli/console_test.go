@@ -112,14 +112,19 @@ func TestConsole_OptionsThatLetAnybodyIn_Refused(t *testing.T) {
 	t.Parallel()
 	storeURL, _ := seed(t)
 	for want, args := range map[string][]string{
-		"--write: needs a log-in":                 {"--write"},
-		"--listen: \"0.0.0.0:0\": can be reached": {"--listen", "0.0.0.0:0"},
-		"could set X-User themselves":             {"--listen", ":0", "--user-header", "X-User"},
-		"in plain text":                           {"--listen", ":0", "--users", write(t, "u", "eve:$2y$05$abcdefghijklmnopqrstuuM1Q8yI3vYB1oRrJMKeWmDPTKnYVDCTy")},
-		"--users: ":                               {"--users", filepath.Join(t.TempDir(), "none")},
-		"leave one out":                           {"--user-header", "X-User", "--users", "f"},
-		"give both or none":                       {"--tls-cert", "c"},
-		"--retention: \"0s\"":                     {"--retention", "0s"},
+		"--write: needs a log-in":                              {"--write"},
+		"--listen: \"0.0.0.0:0\": can be reached":              {"--listen", "0.0.0.0:0"},
+		"this is no header name":                               {"--user-header", "X User"},
+		"a credential is no name":                              {"--user-header", "authorization"},
+		"belongs to the connection":                            {"--user-header", "Host"},
+		"is for --user-header":                                 {"--host", "console.example.org"},
+		"without scheme, port and wildcards":                   {"--user-header", "X-User", "--host", "https://console.example.org"},
+		"could set X-User themselves":                          {"--listen", ":0", "--user-header", "X-User"},
+		"in plain text":                                        {"--listen", ":0", "--users", write(t, "u", "eve:$2y$05$abcdefghijklmnopqrstuuM1Q8yI3vYB1oRrJMKeWmDPTKnYVDCTy")},
+		"--users: ":                                            {"--users", filepath.Join(t.TempDir(), "none")},
+		"leave one out":                                        {"--user-header", "X-User", "--users", "f"},
+		"give both or none":                                    {"--tls-cert", "c"},
+		"--retention: \"0s\"":                                  {"--retention", "0s"},
 		"--metrics: \"a:1\": \"a:1\" is no address of metrics": {"--metrics", "a:1"},
 		"--metrics: URLs[0] is no address of metrics":          {"--metrics", "ftp://eve:secret@a/metrics"},
 	} {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -18,10 +19,13 @@ type Login struct {
 	log       *slog.Logger
 	passwords *passwords
 	header    string // set by a gateway
+	hosts     []string
 }
 
-// ByHeader takes the user's name from a header, which a gateway must set on each request.
-func ByHeader(name string) *Login { return &Login{header: name} }
+// ByHeader takes the user's name from a header, which a gateway must set on each request. The
+// gateway asks by a local name or address, or by one of hosts. A page of another site could
+// give its own name the address of this machine and set the header itself.
+func ByHeader(name string, hosts []string) *Login { return &Login{header: name, hosts: hosts} }
 
 type nameKey struct{}
 
@@ -59,6 +63,10 @@ func (l *Login) Handler(next http.Handler) http.Handler {
 			}
 			name = user
 		case l.header != "":
+			if !isLocalName(r.Host) && !slices.ContainsFunc(l.hosts, func(h string) bool { return strings.EqualFold(h, hostname(r.Host)) }) {
+				http.Error(w, "The gateway asks by a name that is not this machine's. If that is right, give semel console this name by --host.", http.StatusForbidden)
+				return
+			}
 			if values := r.Header.Values(l.header); len(values) == 1 {
 				name = strings.TrimSpace(values[0])
 			}
@@ -78,9 +86,15 @@ func (l *Login) Handler(next http.Handler) http.Handler {
 // isLocalName reports whether a Host header names this machine by address or as
 // localhost.
 func isLocalName(host string) bool {
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	host = hostname(host)
+	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// hostname is a Host header without its port, and an address without brackets.
+func hostname(host string) string {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		return h
+	}
+	return strings.Trim(host, "[]")
 }

@@ -108,7 +108,7 @@ func TestByPassword_BadFile_ErrorNamesTheCommand(t *testing.T) {
 }
 
 func TestByHeader_OneHeader(t *testing.T) {
-	l := ByHeader("X-User")
+	l := ByHeader("X-User", nil)
 	for _, values := range [][]string{{"eve"}, {}, {""}, {"eve", "ann"}} {
 		status, name := ask(l, func(r *http.Request) { r.Header["X-User"] = values })
 		if ok := len(values) == 1 && values[0] == "eve"; (status == http.StatusOK) != ok || (name == "eve") != ok {
@@ -123,6 +123,23 @@ func TestNoLogin_OnlyByLocalNames(t *testing.T) {
 	} {
 		if status, name := ask(&Login{}, func(r *http.Request) { r.Host = host; r.Header.Set("X-User", "eve") }); status != want || name != "" {
 			t.Errorf("%s: status %d, want %d, name %q", host, status, want, name)
+		}
+	}
+}
+
+// A page of another site can give its own name the address of this machine.
+func TestByHeader_OnlyByLocalNamesAndHosts(t *testing.T) {
+	l := ByHeader("X-User", []string{"console.example.org"})
+	for host, want := range map[string]int{
+		"127.0.0.1:8089": http.StatusOK, "localhost": http.StatusOK, "[::1]:8089": http.StatusOK, "console.example.org": http.StatusOK, "Console.Example.ORG:443": http.StatusOK,
+		"evil.example": http.StatusForbidden, "127.0.0.1.evil.example:8089": http.StatusForbidden, "console.example.org.evil.example": http.StatusForbidden, "": http.StatusForbidden,
+	} {
+		status, name := ask(l, func(r *http.Request) {
+			r.Host = host
+			r.Header.Set("X-User", "eve")
+		})
+		if status != want || (name == "eve") != (want == http.StatusOK) {
+			t.Errorf("%q: status %d and name %q, want %d", host, status, name, want)
 		}
 	}
 }

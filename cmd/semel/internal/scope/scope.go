@@ -57,8 +57,8 @@ func Parse(rule, where string) (Rule, error) {
 	case prefix == "single" && !named:
 		return Rule{kind: single}, nil
 	case prefix == "header" && name != "":
-		if why := unfit(name); why != "" {
-			return bad(why)
+		if why := input.UnfitHeader(name); why != "" {
+			return bad(why + "; ")
 		}
 		return Rule{kind: header, name: http.CanonicalHeaderKey(name)}, nil
 	case prefix == "jwt" && name != "":
@@ -67,24 +67,6 @@ func Parse(rule, where string) (Rule, error) {
 		return Rule{kind: unverified, name: name}, nil
 	}
 	return bad("")
-}
-
-// unfit returns the reason why a header cannot hold the tenant, or "".
-func unfit(name string) string {
-	for _, c := range []byte(name) {
-		if c <= ' ' || c > '~' || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
-			return "this is no header name; "
-		}
-	}
-	switch http.CanonicalHeaderKey(name) {
-	case "Authorization", "Cookie", "Proxy-Authorization":
-		return "a credential changes and would make a key new; "
-	case "Host", "Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Keep-Alive", "Proxy-Connection", "Content-Length":
-		return "this header belongs to the connection, not to a tenant; "
-	case "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto":
-		return "the proxy replaces this header; "
-	}
-	return ""
 }
 
 // Shared reports whether all callers share one key space.
