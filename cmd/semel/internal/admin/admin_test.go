@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// serve starts a server that refuses each request, but for those of /stream.
+// serve starts a server that refuses each request, except those of /stream.
 func serve(t *testing.T, bodies time.Duration) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(nil)

@@ -11,6 +11,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/limit"
 	"github.com/semel-go/semel/cmd/semel/internal/problem"
+	"github.com/semel-go/semel/cmd/semel/internal/scope"
 	"github.com/semel-go/semel/semelhttp"
 	"github.com/semel-go/semel/store"
 )
@@ -43,7 +44,7 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, why semelhttp.Pro
 		}
 	}
 	level := slog.LevelDebug
-	if why.Status >= http.StatusInternalServerError && !full {
+	if why.Status >= http.StatusInternalServerError && !full && !errors.Is(why.Err, scope.ErrFetching) { // strangers could write many lines
 		level = slog.LevelWarn
 	}
 	if p.events.Enabled(r.Context(), level) { // a flood of refusals makes no fields that nobody reads

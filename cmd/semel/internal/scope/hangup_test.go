@@ -87,7 +87,7 @@ func TestKeySet_SlowFetch_OtherRequestsDoNotWait(t *testing.T) {
 	go func() {
 		defer close(done)
 		for _, token := range []string{unknown, forged} {
-			if _, err := tenant(f, token); !errors.Is(err, scope.ErrUnavailable) {
+			if _, err := tenant(f, token); !errors.Is(err, scope.ErrUnavailable) || !errors.Is(err, scope.ErrFetching) {
 				t.Errorf("during the fetch: %v, want %v", err, scope.ErrUnavailable)
 			}
 		}

@@ -176,7 +176,7 @@ func (s *KeySet) find(ctx context.Context, id string) ([]jose.JSONWebKey, error)
 		default:
 		}
 	case len(found) == 0 && due:
-		if err := s.again(ctx, st); errors.Is(err, errFetching) || err != nil && st.loaded.IsZero() {
+		if err := s.again(ctx, st); errors.Is(err, ErrFetching) || err != nil && st.loaded.IsZero() {
 			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 		found = s.state.Load().named(id)
@@ -199,7 +199,7 @@ func (s *KeySet) newer(ctx context.Context, id string) ([]jose.JSONWebKey, error
 		return nil, nil
 	}
 	switch err := s.again(ctx, st); {
-	case errors.Is(err, errFetching):
+	case errors.Is(err, ErrFetching):
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	case err != nil:
 		return nil, nil
@@ -207,15 +207,13 @@ func (s *KeySet) newer(ctx context.Context, id string) ([]jose.JSONWebKey, error
 	return s.state.Load().named(id), nil
 }
 
-var errFetching = errors.New("the key set is being fetched")
-
-// again fetches the set, unless another call has done so since st. It returns errFetching if
+// again fetches the set, unless another call has done so since st. It returns ErrFetching if
 // another call is fetching it now.
 func (s *KeySet) again(ctx context.Context, st *keys) error {
 	select {
 	case s.turn <- struct{}{}:
 	default:
-		return errFetching
+		return ErrFetching
 	}
 	defer func() { <-s.turn }()
 	if now := s.state.Load(); now != st {

@@ -16,6 +16,8 @@ var (
 	ErrUnknown = errors.New("scope: the request has no tenant")
 	// ErrUnavailable reports that no key set is loaded. The answer is 503.
 	ErrUnavailable = errors.New("scope: no key set to verify tokens with")
+	// ErrFetching reports, with ErrUnavailable, that another request fetches the key set now.
+	ErrFetching = errors.New("the key set is being fetched")
 )
 
 // Choices explains the values of --scope in the help.
