@@ -20,7 +20,7 @@ func serve(t *testing.T, bodies time.Duration) *httptest.Server {
 		if r.URL.Path == "/stream" {
 			_, _ = io.Copy(io.Discard, r.Body)
 			for range 10 {
-				time.Sleep(bodies / 4)
+				<-time.After(bodies / 4)
 				_, _ = fmt.Fprintln(w, "line")
 				_ = http.NewResponseController(w).Flush()
 				if r.Context().Err() != nil {

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/semel-go/semel/store"
 )
 
 // withoutReader runs semel with a standard output that nobody reads. A nil stop waits for its
@@ -71,9 +74,18 @@ func TestInspectList_NobodyReadsOutput_ExitFailed(t *testing.T) {
 
 func TestSweep_NobodyReadsOutput_GoesOn(t *testing.T) {
 	t.Parallel()
-	url, _ := seed(t)
+	url, st := seed(t)
 	code, said := withoutReader(t, func(p *os.Process) {
-		time.Sleep(2 * time.Second) // several passes
+		k := store.Key{Operation: "http", Tenant: "ann", Value: "short"}
+		for pass := range 3 {
+			if _, err := st.Claim(t.Context(), store.Proposal{Key: k, State: store.Completed, Owner: store.Owner{byte(pass + 1)}, Keep: time.Millisecond}); err != nil {
+				t.Error(err)
+			}
+			eventually(t, 20*time.Second, "a pass deletes the record", func() bool {
+				_, err := st.Get(t.Context(), k)
+				return errors.Is(err, store.ErrNotFound)
+			})
+		}
 		_ = p.Signal(syscall.SIGTERM)
 	}, "sweep", "--store", url, "--every", "100ms")
 	if code != 0 {

@@ -21,34 +21,54 @@ const roleVar = "SEMEL_PROGRAM_ROLE"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(roleVar) != "" {
-		os.Exit(drain())
+		drain()
+		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
 
-// drain writes lines to standard error until a signal comes, and then works for a second.
-func drain() int {
+// drain writes lines of a log until a signal comes, and then waits for the end of its standard
+// input. It answers each line of its input with "running" or "draining".
+func drain() {
 	ctx := program.HandleSignals()
-	_, _ = fmt.Println("ready")
-	for ctx.Err() == nil {
-		_, _ = fmt.Fprintln(os.Stderr, "a log line")
-		time.Sleep(10 * time.Millisecond)
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+			if ctx.Err() != nil {
+				fmt.Println("draining")
+			} else {
+				fmt.Println("running")
+			}
+		}
+	}()
+	for log := time.Tick(10 * time.Millisecond); ctx.Err() == nil; {
+		select {
+		case <-asked:
+			return
+		case <-ctx.Done():
+		case <-log:
+			if _, err := fmt.Fprintln(os.Stderr, "a log line"); err != nil {
+				fmt.Println("log lost")
+				log = nil
+			}
+		}
 	}
-	_, _ = fmt.Println("draining")
-	time.Sleep(time.Second)
-	_, _ = fmt.Println("drained")
-	return 0
+	fmt.Println("draining")
+	<-asked
+	fmt.Println("drained")
 }
 
-// draining is the program under test, with a reader of its standard output.
+// draining is the program under test.
 type draining struct {
 	t      *testing.T
 	cmd    *exec.Cmd
+	stdin  io.WriteCloser
 	stdout *bufio.Reader
 	stderr io.Closer
 }
 
-// startDraining starts the program; before is a command that starts it, such as nohup.
+// startDraining starts the program, by a command such as nohup if before has one.
 func startDraining(t *testing.T, before ...string) *draining {
 	t.Helper()
 	path, err := os.Executable()
@@ -58,29 +78,42 @@ func startDraining(t *testing.T, before ...string) *draining {
 	args := append(before, path)
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), roleVar+"=drain")
-	out, err := cmd.StdoutPipe()
+	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader, writer, err := os.Pipe()
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr, writer, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd.Stderr = writer
 	if err := cmd.Start(); err != nil {
-		t.Skip("cannot start", args[0], err)
+		t.Fatal(err)
 	}
 	_ = writer.Close()
-	t.Cleanup(func() { _, _, _ = reader.Close(), cmd.Process.Kill(), cmd.Wait() })
-	p := &draining{t, cmd, bufio.NewReader(out), reader}
-	p.expect("ready")
+	t.Cleanup(func() { _, _, _ = stderr.Close(), cmd.Process.Kill(), cmd.Wait() })
+	p := &draining{t, cmd, stdin, bufio.NewReader(stdout), stderr}
+	p.ask("running")
 	return p
+}
+
+// ask asks the program what it does.
+func (p *draining) ask(want string) {
+	p.t.Helper()
+	if _, err := io.WriteString(p.stdin, "?\n"); err != nil {
+		p.t.Fatal(err)
+	}
+	p.expect(want)
 }
 
 func (p *draining) expect(want string) {
 	p.t.Helper()
 	if line, err := p.stdout.ReadString('\n'); strings.TrimSpace(line) != want {
-		p.t.Fatalf("the program wrote %q (%v), want %q; it ended with %v", line, err, want, p.cmd.Wait())
+		p.t.Fatalf("the program wrote %q (%v), want %q", line, err, want)
 	}
 }
 
@@ -91,32 +124,50 @@ func (p *draining) send(s syscall.Signal) {
 	}
 }
 
+// finish lets the program drain to its end.
+func (p *draining) finish() {
+	p.t.Helper()
+	_ = p.stdin.Close()
+	p.expect("drained")
+	if err := p.cmd.Wait(); err != nil {
+		p.t.Error(err)
+	}
+}
+
 func TestHandleSignals_OneOrManyHangups_Drains(t *testing.T) {
 	t.Parallel()
 	for _, signals := range [][]syscall.Signal{{syscall.SIGTERM}, {syscall.SIGINT}, {syscall.SIGHUP}, {syscall.SIGHUP, syscall.SIGHUP}, {syscall.SIGTERM, syscall.SIGHUP}} {
 		p := startDraining(t)
-		p.send(signals[0])
-		p.expect("draining")
-		for _, s := range signals[1:] {
-			p.send(s)
+		for i, s := range signals {
+			if p.send(s); i == 0 {
+				p.expect("draining")
+			}
 		}
-		p.expect("drained")
-		if err := p.cmd.Wait(); err != nil {
-			t.Errorf("%v: %v", signals, err)
-		}
+		p.finish()
 	}
 }
 
-func TestHandleSignals_SecondInterrupt_EndsAtOnce(t *testing.T) {
+func TestHandleSignals_LaterInterrupt_EndsAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, first := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
 		p := startDraining(t)
 		p.send(first)
 		p.expect("draining")
-		time.Sleep(100 * time.Millisecond) // the handler is removed
-		p.send(syscall.SIGINT)
-		if rest, _ := io.ReadAll(p.stdout); len(rest) > 0 {
-			t.Errorf("after %v and SIGINT the program wrote %q", first, rest)
+		ended := make(chan error, 1)
+		go func() { ended <- p.cmd.Wait() }()
+		tick, limit := time.NewTicker(10*time.Millisecond), time.After(20*time.Second)
+		defer tick.Stop()
+		for done := false; !done; {
+			select {
+			case err := <-ended:
+				if done = true; err == nil {
+					t.Errorf("after %v and SIGINT the program has drained", first)
+				}
+			case <-tick.C: // the first one can come before the handler is removed
+				_ = p.cmd.Process.Signal(syscall.SIGINT)
+			case <-limit:
+				t.Fatalf("after %v and SIGINT the program goes on", first)
+			}
 		}
 	}
 }
@@ -125,10 +176,11 @@ func TestHandleSignals_ReaderOfLogGone_GoesOn(t *testing.T) {
 	t.Parallel()
 	p := startDraining(t)
 	_ = p.stderr.Close()
-	time.Sleep(200 * time.Millisecond) // the program writes lines
+	p.expect("log lost")
+	p.ask("running")
 	p.send(syscall.SIGTERM)
 	p.expect("draining")
-	p.expect("drained")
+	p.finish()
 }
 
 func TestHandleSignals_Nohup_HangupIsIgnored(t *testing.T) {
@@ -139,14 +191,13 @@ func TestHandleSignals_Nohup_HangupIsIgnored(t *testing.T) {
 	}
 	p := startDraining(t, nohup)
 	p.send(syscall.SIGHUP)
-	ended := make(chan string, 1)
-	go func() {
-		line, _ := p.stdout.ReadString('\n')
-		ended <- line
-	}()
-	select {
-	case line := <-ended:
-		t.Errorf("after SIGHUP the program wrote %q", line)
-	case <-time.After(300 * time.Millisecond):
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for range 40 { // a handler would run by then
+		p.ask("running")
+		<-tick.C
 	}
+	p.send(syscall.SIGTERM)
+	p.expect("draining")
+	p.finish()
 }
