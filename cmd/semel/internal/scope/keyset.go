@@ -201,10 +201,10 @@ func (s *KeySet) newer(ctx context.Context, id string) ([]jose.JSONWebKey, error
 	switch err := s.again(ctx, st); {
 	case errors.Is(err, ErrFetching):
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
-	case err != nil:
-		return nil, nil
+	case err == nil:
+		return s.state.Load().named(id), nil
 	}
-	return s.state.Load().named(id), nil
+	return nil, nil // the state has the error
 }
 
 // again fetches the set, unless another call has done so since st. It returns ErrFetching if
