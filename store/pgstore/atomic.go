@@ -108,7 +108,7 @@ func (r inTx) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel
 		var state handlertx.State
 		defer state.Store(true)
 		o, err := fn(r.atomic.store.withTx(ctx, &txIn{tx: handlertx.New(r.tx, &state), finished: &state.Bool}), x)
-		conn := connOf(r.tx)
+		conn := handlertx.ConnOf(r.tx)
 		switch {
 		case conn == nil || conn.IsClosed():
 		case conn.PgConn().TxStatus() == noTx:
@@ -122,14 +122,6 @@ func (r inTx) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel
 	})
 }
 
-// connOf is the connection of a transaction.
-func connOf(tx pgx.Tx) *pgx.Conn {
-	if h, ok := tx.(*handlertx.Tx); ok {
-		tx = h.ForStore()
-	}
-	return tx.Conn()
-}
-
 // runIn runs a call in the open transaction of db.
 func (a *Atomic) runIn(ctx context.Context, db pgwire.Execer, call semel.Call, fn semel.Handler) (semel.Result, error) {
 	if h, ok := db.(*handlertx.Tx); ok {
@@ -140,7 +132,8 @@ func (a *Atomic) runIn(ctx context.Context, db pgwire.Execer, call semel.Call, f
 	res, err := driver.RunIn(ctx, a.guard, t, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		var over atomic.Bool
 		defer over.Store(true)
-		return fn(a.store.withRun(ctx, t.lastID, &over), x)
+		o, err := fn(a.store.withRun(ctx, t.lastID, &over), x)
+		return o, t.closeUnread(driver.ReadableError(err))
 	})
 	if table.LostRace(err) {
 		err = &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation, RetryAfter: retryAfter, Cause: err}

@@ -76,7 +76,7 @@ func (b *batchTry) runHandler(ctx context.Context, admitted []*batchCall, fresh 
 	if len(admitted) == 1 {
 		b.running = admitted[0]
 	}
-	handlerErr := driver.ReadableError(fn(slices.Clone(fresh)))
+	handlerErr := b.tx.closeUnread(driver.ReadableError(fn(slices.Clone(fresh))))
 	b.running = nil
 	status := b.txStatus()
 	if status == noTx {
@@ -161,6 +161,8 @@ func (b *batchTry) afterHandler(ctx context.Context, handlerErr error) (error, e
 	}
 	switch {
 	case pgwire.Again(handlerErr) || table.LostRace(handlerErr):
+		return nil, handlerErr
+	case b.tx.unread:
 		return nil, handlerErr
 	case b.txStatus() == brokenTx:
 		return nil, fmt.Errorf("%w: %w", errConnectionBroke, cmp.Or(handlerErr, errConnectionClosed))

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/handlertx"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
@@ -129,7 +129,7 @@ func (b *batchRun) try(ctx context.Context, which []int, useSavepoints bool) err
 		b.failInDoubt(ctx, batch, unanswered)
 		return nil
 	}
-	if errors.Is(err, errConnectionBroke) {
+	if errors.Is(err, errConnectionBroke) || errors.Is(err, handlertx.ErrUnread) {
 		t.end()
 		return b.afterBreak(ctx, batch, which, err)
 	}
@@ -168,7 +168,11 @@ func (b *batchRun) afterBreak(ctx context.Context, batch *batchTry, which []int,
 		batch.failedKeys[c.id] = true
 		b.failedKeys = batch.failedKeys
 	}
-	b.fail(ctx, which, err)
+	if errors.Is(err, handlertx.ErrUnread) {
+		b.end(which, err)
+	} else {
+		b.fail(ctx, which, err)
+	}
 	return nil
 }
 
@@ -243,31 +247,20 @@ func (b *batchRun) begin(ctx context.Context, which []int, useSavepoints bool) (
 	return t, batch, nil
 }
 
-// lookUpCalls looks up the keys of all calls in one statement.
-func (b *batchTry) lookUpCalls(ctx context.Context, which []int, calls []semel.Call) error {
-	b.prepareCalls(which, calls)
-	keys := make([]pgtype.UUID, 0, len(which))
-	for i := range b.calls {
-		if c := &b.calls[i]; c.steps != nil {
-			keys = append(keys, c.id)
-		}
+// insert queues the insert of a pending claim with the state of the proposal. It fails
+// if a leased call has inserted the record meanwhile, because leased calls do not take
+// the lock of the key.
+func (t *storeTx) insert(id pgtype.UUID, claim *table.Pending, proposal store.Proposal) error {
+	args, err := table.ProposalArgs(id, &proposal)
+	if err != nil {
+		return err
 	}
-	return b.tx.lookUpMany(ctx, keys)
-}
-
-// prepareCalls begins the steps of calls. The indexes in which must be consecutive.
-func (b *batchTry) prepareCalls(which []int, calls []semel.Call) {
-	if len(which) == 0 {
-		return
+	t.pipeline.Push(t.session.sql.Insert, append(args, store.Micros(claim.Record.Created), table.Fence(claim.Record.Fence)), nil)
+	if proposal.State == store.Unknown {
+		t.queueDoubts(table.InsertRow{ID: id, Pending: &table.Pending{Proposal: proposal}})
 	}
-	b.calls = slices.Grow(b.calls[:0], len(which))[:len(which)]
-	for n, i := range which {
-		c := &b.calls[n]
-		c.index, c.batch = i, b
-		if c.steps, c.err = driver.NewTxCall(b.atomic.guard, calls[i]); c.err == nil {
-			c.id = table.ID(c.steps.Key())
-		}
-	}
+	delete(t.pending, id)
+	return nil
 }
 
 // queueInserts queues the inserts of the pending rows.

@@ -55,7 +55,11 @@
 // # Handlers of Atomic
 //
 // A handler must write to the database with its transaction only. It must not end the
-// transaction, and must not leave a statement running when it returns.
+// transaction, and must not leave a statement running when it returns. It must read or
+// close the rows of each query, because nothing can be sent while rows are open. If rows are
+// open when the handler returns, the store closes the connection, the call fails, and this
+// counts as a failed attempt. A *semel.Failure that the handler returned is not recorded
+// then. With Atomic.In it is the caller's connection that is closed.
 //
 // If a handler calls Commit or Rollback of its pgx.Tx, the store does not send that to the
 // server, and the call fails. A handler can still end the transaction with the connection

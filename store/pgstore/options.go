@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/internal/schema"
 	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
@@ -128,4 +130,16 @@ func (o *Options) withDefaults() (Options, error) {
 		return d, fmt.Errorf("pgstore: Options.MaxIdleTx is %v; it must be at least 1ms", d.MaxIdleTx)
 	}
 	return d, nil
+}
+
+// RequiresSynchronousStandby reports whether the setting synchronous_standby_names is not
+// empty, so that commits wait for a standby. If it is empty, a failover to a standby can
+// lose the last commits. Check does not report an empty setting, because there is no
+// failover if the server has no standby.
+func (s *Store) RequiresSynchronousStandby(ctx context.Context) (required bool, err error) {
+	if s.closed.Load() {
+		return false, ErrClosed
+	}
+	err = s.ownPool.QueryRow(ctx, "SELECT current_setting('synchronous_standby_names') <> ''").Scan(&required)
+	return required, pgwire.Explain("read the settings", err)
 }

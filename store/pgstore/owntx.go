@@ -197,16 +197,18 @@ const (
 func (t *ownTx) afterHandler(ctx context.Context, err error) error {
 	t.finished.Store(true)
 	conn, refused := t.pipeline.Conn(), t.finished.Refused()
+	hasEnded := !conn.IsClosed() && conn.PgConn().TxStatus() == noTx
+	err = t.closeUnread(err)
 	switch {
-	case conn.IsClosed():
+	case conn.IsClosed() && !hasEnded:
 		if err == nil {
 			err = errConnectionClosed
 		}
 		t.isClosed = true
-		// An sql.Tx knows whether its handler has ended it; otherwise the network did.
-		mayEnd := t.finished.XID() != "" && (t.sqlTx == nil || errors.Is(t.sqlTx.Tx.Rollback(), sql.ErrTxDone))
+		// An sql.Tx knows whether its handler has ended it by a method; otherwise the network did.
+		mayEnd := t.finished.XID() != "" && (t.sqlTx == nil || t.unread || errors.Is(t.sqlTx.Tx.Rollback(), sql.ErrTxDone))
 		t.ended = mayEnd && t.mayHaveCommitted(ctx)
-	case conn.PgConn().TxStatus() == noTx:
+	case hasEnded:
 		if err == nil {
 			err = handlertx.ErrEnded
 		}
@@ -285,16 +287,4 @@ func (a *Atomic) endedByHandler(ctx context.Context, t *ownTx, cause error, atte
 		return fmt.Errorf("%w: %w; its writes may be committed, and the step is not recorded", semel.ErrInDoubt, handlertx.ErrEnded)
 	}
 	return fmt.Errorf("%w: %w; its writes may be committed, so the key is parked until it is resolved", semel.ErrInDoubt, handlertx.ErrEnded)
-}
-
-// RequiresSynchronousStandby reports whether the setting synchronous_standby_names is not
-// empty, so that commits wait for a standby. If it is empty, a failover to a standby can
-// lose the last commits. Check does not report an empty setting, because there is no
-// failover if the server has no standby.
-func (s *Store) RequiresSynchronousStandby(ctx context.Context) (required bool, err error) {
-	if s.closed.Load() {
-		return false, ErrClosed
-	}
-	err = s.ownPool.QueryRow(ctx, "SELECT current_setting('synchronous_standby_names') <> ''").Scan(&required)
-	return required, pgwire.Explain("read the settings", err)
 }

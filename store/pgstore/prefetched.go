@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/internal/table"
@@ -207,3 +208,30 @@ func (c *batchCall) settleNow(ctx context.Context, l store.Lease, s store.Settle
 
 // Nested implements store.Tx. Steps do not use it.
 func (c *batchCall) Nested(_ context.Context, fn func() error) error { return fn() }
+
+// lookUpCalls looks up the keys of all calls in one statement.
+func (b *batchTry) lookUpCalls(ctx context.Context, which []int, calls []semel.Call) error {
+	b.prepareCalls(which, calls)
+	keys := make([]pgtype.UUID, 0, len(which))
+	for i := range b.calls {
+		if c := &b.calls[i]; c.steps != nil {
+			keys = append(keys, c.id)
+		}
+	}
+	return b.tx.lookUpMany(ctx, keys)
+}
+
+// prepareCalls begins the steps of calls. The indexes in which must be consecutive.
+func (b *batchTry) prepareCalls(which []int, calls []semel.Call) {
+	if len(which) == 0 {
+		return
+	}
+	b.calls = slices.Grow(b.calls[:0], len(which))[:len(which)]
+	for n, i := range which {
+		c := &b.calls[n]
+		c.index, c.batch = i, b
+		if c.steps, c.err = driver.NewTxCall(b.atomic.guard, calls[i]); c.err == nil {
+			c.id = table.ID(c.steps.Key())
+		}
+	}
+}

@@ -11,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/handlertx"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
@@ -69,6 +71,7 @@ type storeTx struct {
 	ended        bool // the handler may have ended the transaction itself
 	uncertain    bool // it may have, but a failed transaction cannot tell
 	checked      bool // it had not, when the last queueCheck was answered
+	unread       bool // the connection was closed, because a handler has left rows open
 }
 
 func (s *Store) newTx(db pgwire.Execer, late bool) *storeTx {
@@ -192,22 +195,6 @@ func (t *storeTx) settle(ctx context.Context, id pgtype.UUID, lease *store.Lease
 	return err
 }
 
-// insert queues the insert of a pending claim with the state of the proposal. It fails
-// if a leased call has inserted the record meanwhile, because leased calls do not take
-// the lock of the key.
-func (t *storeTx) insert(id pgtype.UUID, claim *table.Pending, proposal store.Proposal) error {
-	args, err := table.ProposalArgs(id, &proposal)
-	if err != nil {
-		return err
-	}
-	t.pipeline.Push(t.session.sql.Insert, append(args, store.Micros(claim.Record.Created), table.Fence(claim.Record.Fence)), nil)
-	if proposal.State == store.Unknown {
-		t.queueDoubts(table.InsertRow{ID: id, Pending: &table.Pending{Proposal: proposal}})
-	}
-	delete(t.pending, id)
-	return nil
-}
-
 const (
 	beginStatement  = "begin isolation level read committed" // as pgx sends it
 	commitStatement = "COMMIT"
@@ -276,6 +263,9 @@ func (t *storeTx) undo(ctx context.Context, sql string, start int, cause error) 
 	if !t.pipeline.Cut(start) {
 		return cause // it was never set
 	}
+	if t.unread {
+		return cause // closing the connection has undone all
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	_, err := t.session.db.Exec(ctx, sql)
@@ -283,4 +273,15 @@ func (t *storeTx) undo(ctx context.Context, sql string, start int, cause error) 
 		return fmt.Errorf("pgstore: roll back to the savepoint: %w, after: %w", err, cause)
 	}
 	return cause
+}
+
+// closeUnread is handlertx.CloseUnread for the handler of t.
+func (t *storeTx) closeUnread(err error) error {
+	conn := t.pipeline.Conn()
+	if f, kept := errors.AsType[*semel.Failure](err); kept && f != nil && !driver.IsNoEffect(err) && handlertx.IsUnread(conn) {
+		err = fmt.Errorf("it returned: %v", err) //nolint:errorlint // nothing can be kept
+	}
+	err = handlertx.CloseUnread(conn, err)
+	t.unread = errors.Is(err, handlertx.ErrUnread) && conn != nil && conn.IsClosed()
+	return err
 }

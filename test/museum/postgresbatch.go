@@ -3,6 +3,16 @@ package museum
 // PostgreSQL, batches: many messages in a transaction, each with an end of its own.
 var postgresBatches = []Mutant{
 	{
+		Name: "PostgreSQL, Atomic: rows that a handler left open pass for an outage", Rule: "rule 13",
+		Dir: handlertx, Func: "CloseUnread", Package: postgres, Run: "LeavesRowsOpen",
+		Old: "if !IsUnread(conn) {", New: "if true {",
+	},
+	{
+		Name: "Kafka into PostgreSQL, offsets: rows that a handler left open stop the partition", Rule: "rule 13",
+		Dir: kafkapg, Func: "mayBeOneMessage", Package: kafkapg, Run: "TestOffsets_RowsLeftOpen",
+		Old: "|| errors.Is(err, pgkafka.ErrUnread)", New: "",
+	},
+	{
 		Name: "PostgreSQL, batches: to undo one call undoes its neighbours", Rule: "atomic",
 		Dir: postgres, Func: "(*batchTry).runHandler", Package: postgres, Run: "TestRunWhole_OneCallUndone_OthersKept",
 		Old: "if (c.hasSavepoint || c.swapped) && c.undone() && len(admitted) > 1 {", New: "if false {",
@@ -144,7 +154,7 @@ var postgresBatches = []Mutant{
 	{
 		Name: "PostgreSQL, batches: who breaks a connection sinks the batch", Rule: "lanes",
 		Dir: postgres, Func: "(*batchRun).try", Package: postgres, Run: "TestRunWhole_CallBreaksConnection_OthersSucceed/the_server",
-		Old: "if errors.Is(err, errConnectionBroke) {", New: "if errors.Is(err, errConnectionBroke) && useSavepoints {",
+		Old: "if errors.Is(err, errConnectionBroke) ||", New: "if errors.Is(err, errConnectionBroke) && useSavepoints ||",
 	},
 	{
 		Name: "PostgreSQL, batches: a broken connection that the handler hides is an outage", Rule: "lanes",

@@ -36,6 +36,13 @@ func TestHandle_MessageBreaksItsConnection_EndsAfterMaxAttempts(t *testing.T) {
 				INSERT INTO deferred VALUES (1)`)
 			return err
 		},
+		"rows are left open": func(ctx context.Context, tx pgx.Tx) error {
+			rows, err := tx.Query(ctx, "SELECT generate_series(1, 100000)")
+			if err == nil {
+				rows.Next()
+			}
+			return err
+		},
 		"the handler hides it": func(ctx context.Context, tx pgx.Tx) error {
 			_, _ = tx.Exec(ctx, "SELECT pg_terminate_backend(pg_backend_pid())")
 			return nil

@@ -149,6 +149,24 @@ func TestOffsets_SeveralPartitions_EachWatermarkMoves(t *testing.T) {
 	p.wantEffects(t, "3/0", "3/1", "7/0", "7/1", "3/2", "3/3", "7/2", "7/3")
 }
 
+// A message that leaves rows open fails alone, also if the watermarks of several partitions
+// would move in its transaction.
+func TestOffsets_RowsLeftOpenInOnePartition_OthersMove(t *testing.T) {
+	p := newShop(t)
+	l, other := p.offsets(defaultMaxAttempts), orders
+	other.Partition = 7
+	l.handler = func(ctx context.Context, tx pgx.Tx, ms []*consume.Message) error {
+		err := p.write(ctx, tx, ms)
+		if string(ms[0].Body) == "3/0" {
+			tx.QueryRow(ctx, "SELECT 1")
+		}
+		return err
+	}
+	batch := append(items(0, 2), itemsOf(other, 0, 2)...)
+	wantReasons(t, l.Handle(t.Context(), batch), driver.ReasonError, driver.ReasonInProgress, driver.ReasonDone, driver.ReasonDone)
+	p.wantEffects(t, "7/0", "7/1")
+}
+
 // If the server cannot write, or if the connection breaks and the server does not
 // answer, no attempt is counted, however often a message is tried.
 func TestOffsets_Outage_CountsNoAttempt(t *testing.T) {

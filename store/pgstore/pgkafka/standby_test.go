@@ -109,7 +109,11 @@ func TestWatermark_HandlerEndsTransaction_ErrEnded(t *testing.T) {
 		for name, end := range map[string]func(ctx context.Context, tx pgx.Tx){
 			"a statement":       func(ctx context.Context, tx pgx.Tx) { _, _ = tx.Exec(ctx, "SELECT 1; COMMIT") },
 			"on the connection": func(ctx context.Context, tx pgx.Tx) { _, _ = tx.Conn().Exec(ctx, "ROLLBACK") },
-			"another one":       func(ctx context.Context, tx pgx.Tx) { _, _ = tx.Conn().PgConn().Exec(ctx, "ROLLBACK; BEGIN").ReadAll() },
+			"and leaves rows open": func(ctx context.Context, tx pgx.Tx) {
+				_, _ = tx.Conn().Exec(ctx, "ROLLBACK")
+				tx.Conn().QueryRow(ctx, "SELECT 1")
+			},
+			"another one": func(ctx context.Context, tx pgx.Tx) { _, _ = tx.Conn().PgConn().Exec(ctx, "ROLLBACK; BEGIN").ReadAll() },
 		} {
 			err := w.Do(t.Context(), Span{First: 0, Next: 1}, func(ctx context.Context, tx pgx.Tx) error {
 				if err := p.offsets(0, 1)(ctx, tx); err != nil {

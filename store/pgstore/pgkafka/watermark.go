@@ -33,6 +33,9 @@ var (
 	// ErrEnded: the handler has ended the transaction itself, which it must not. If it
 	// has committed, its effects are there, but the watermark has not moved.
 	ErrEnded = handlertx.ErrEnded
+	// ErrUnread: the handler has left rows of a query open, so that the watermark could not
+	// move.
+	ErrUnread = handlertx.ErrUnread
 )
 
 // RefusedForContent reports whether the server refused a statement or COMMIT because
@@ -122,6 +125,9 @@ func (w *Watermark) Move(ctx context.Context, tx pgx.Tx, s Span) error {
 	if first < 0 || next <= first {
 		return fmt.Errorf("pgkafka: move a watermark: first is %d and next %d; next must be greater", first, next)
 	}
+	if handlertx.IsUnread(handlertx.ConnOf(tx)) {
+		return ErrUnread
+	}
 	published := int64(0)
 	if !s.Last.Published.IsZero() {
 		published = s.Last.Published.UnixMilli()
@@ -207,9 +213,11 @@ func (w *Watermark) Do(ctx context.Context, s Span, fn func(ctx context.Context,
 func lend(ctx context.Context, tx pgx.Tx, fn func(ctx context.Context, tx pgx.Tx) error) error {
 	var state handlertx.State
 	defer state.Store(true)
-	err := fn(ctx, handlertx.New(tx, &state))
-	switch conn := tx.Conn(); {
-	case !conn.IsClosed() && conn.PgConn().TxStatus() == 'I':
+	conn, err := tx.Conn(), fn(ctx, handlertx.New(tx, &state))
+	hasEnded := !conn.IsClosed() && conn.PgConn().TxStatus() == 'I'
+	err = handlertx.CloseUnread(conn, err)
+	switch {
+	case hasEnded:
 		return fmt.Errorf("%w; it returned: %v", ErrEnded, err) //nolint:errorlint // it is not the cause
 	case err != nil:
 		return err
