@@ -129,7 +129,9 @@ func (a *Atomic) runIn(ctx context.Context, db pgwire.Execer, call semel.Call, f
 	}
 	t := a.store.newTx(db, true)
 	t.outerHandler, _ = ctx.Value(runningKey{}).(*runningHandler)
+	began := false
 	res, err := driver.RunIn(ctx, a.guard, t, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+		began = true
 		var over atomic.Bool
 		defer over.Store(true)
 		o, err := fn(a.store.withRun(ctx, t.lastID, &over), x)
@@ -137,6 +139,10 @@ func (a *Atomic) runIn(ctx context.Context, db pgwire.Execer, call semel.Call, f
 	})
 	if table.LostRace(err) {
 		err = &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation, RetryAfter: retryAfter, Cause: err}
+		began = false
+	}
+	if !began && errors.Is(err, semel.ErrInProgress) {
+		err = &joinedError{err, t.pipeline.Conn()}
 	}
 	return res, err
 }

@@ -93,7 +93,7 @@ func (b *batchTry) runHandler(ctx context.Context, admitted []*batchCall, fresh 
 		handlerErr = fresh[0].Err // PendingCall.Err reports the statement that failed
 	}
 	if len(admitted) > 1 && status != brokenTx && (handlerErr != nil || status == failedTx) && !pgwire.Again(handlerErr) && !table.LostRace(handlerErr) {
-		return fmt.Errorf("%w: %w", errSplitBatch, errors.Join(handlerErr))
+		return fmt.Errorf("%w: %v", errSplitBatch, handlerErr) //nolint:errorlint // it may wrap the error of another batch
 	}
 	handlerErr, err := b.afterHandler(ctx, handlerErr)
 	if err != nil {
@@ -139,7 +139,7 @@ func (b *batchTry) finishCall(ctx context.Context, c *batchCall) error {
 		return fmt.Errorf("the transaction failed: %w", c.err)
 	}
 	b.hasWrites = b.hasWrites || c.swapped
-	if c.undone() && countsAsAttempt(c.handlerErr) {
+	if c.undone() && b.tx.countsAsAttempt(c.handlerErr) {
 		b.noteFailure(c)
 	}
 	return nil

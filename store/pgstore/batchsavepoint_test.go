@@ -72,19 +72,33 @@ func TestRunWhole_HandlerFails_WritesUndone(t *testing.T) {
 	}
 }
 
-// A handler that met a call in flight has not failed: it uses up no attempt.
-func TestRunWhole_InnerCallInProgress_CountsNoAttempt(t *testing.T) {
+// A handler whose joined call found its key taken has not failed: it uses up no attempt. A
+// handler that returns the ErrInProgress of a call elsewhere has failed.
+func TestRunWhole_InnerCallInProgress_CountsAttemptUnlessJoined(t *testing.T) {
 	t.Parallel()
-	t.Run("", func(t *testing.T) {
-		w := newWorker(newShop(t, openNew(t, nil), nil))
-		run := w.runAll
-		w.fail["waits"] = &semel.Error{Reason: semel.ErrInProgress, Operation: "another"}
-		calls := poll("a", "waits", "b")
-		wantEnds(t, calls, run(t.Context(), calls), "", "in progress", "")
-		if r, err := w.p.record(t, "waits"); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("its record is %v, attempt %d, error %v", r.State, r.Attempt, err)
+	p := newShop(t, openNew(t, nil), nil)
+	defer p.holdKey(t, "inner")()
+	elsewhere := reserved(t, p)
+	for key, inner := range map[string]func(context.Context) error{
+		"joined":    func(ctx context.Context) error { return Once(ctx, p.a, call("inner"), nil) },
+		"elsewhere": elsewhere,
+	} {
+		ends := p.a.RunWhole(t.Context(), poll("before "+key, key, "after "+key), func(ctx context.Context, fresh []*PendingCall) error {
+			for _, f := range fresh {
+				if f.Execution.Key() == key {
+					return inner(ctx)
+				}
+			}
+			return nil
+		})
+		if ends[0].Err != nil || !errors.Is(ends[1].Err, semel.ErrInProgress) || ends[2].Err != nil {
+			t.Errorf("%s: %v, %v, %v", key, ends[0].Err, ends[1].Err, ends[2].Err)
 		}
-	})
+		r, err := p.record(t, key)
+		if key == "joined" && !errors.Is(err, store.ErrNotFound) || key == "elsewhere" && (err != nil || r.Attempt != 1) {
+			t.Errorf("the record of %s is %v, attempt %d, error %v", key, r.State, r.Attempt, err)
+		}
+	}
 }
 
 // A COMMIT without an answer is found out by a call that it was to commit, and

@@ -161,7 +161,7 @@ func (b *batchRun) afterBreak(ctx context.Context, batch *batchTry, which []int,
 	if len(which) > 1 {
 		return fmt.Errorf("%w: %w", errSplitBatch, err)
 	}
-	if c := &batch.calls[0]; countsAsAttempt(err) {
+	if c := &batch.calls[0]; batch.tx.countsAsAttempt(err) {
 		if b.atomic.noteAttempt(ctx, c.attempt(), err.Error()) != nil {
 			return err
 		}
@@ -206,10 +206,10 @@ func (b *batchTry) attempts() (attempts []*storeTx) {
 // attempt is the call as noteAttempt takes it.
 func (c *batchCall) attempt() *storeTx { return &storeTx{claimed: c.claimed, replaced: c.replaced} }
 
-// countsAsAttempt reports whether an error that a handler returned is a failed
+// countsAsAttempt reports whether an error that the handler of t returned is a failed
 // attempt.
-func countsAsAttempt(err error) bool {
-	return err != nil && !pgwire.Again(err) && !table.LostRace(err) && !errors.Is(err, semel.ErrInProgress) && !driver.IsNoEffect(err)
+func (t *storeTx) countsAsAttempt(err error) bool {
+	return err != nil && !pgwire.Again(err) && !table.LostRace(err) && !t.joinedTaken(err) && !driver.IsNoEffect(err)
 }
 
 // noteFailure records a failed attempt, so that it counts.

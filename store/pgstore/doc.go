@@ -85,7 +85,10 @@
 // savepoint first (tx.Begin) and rolls back to it.
 //
 // If another transaction is running the same key, the call waits for up to Call.Wait,
-// and then ends with semel.ErrInProgress.
+// and then ends with semel.ErrInProgress. A call that has joined the transaction of a
+// handler cannot wait. If the handler returns its semel.ErrInProgress, no attempt counts, and
+// the handler's call runs again within Call.Wait. A handler that returns the
+// semel.ErrInProgress of any other call has failed as with any other error.
 //
 // # COMMIT
 //

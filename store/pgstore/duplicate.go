@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel"
@@ -25,6 +26,7 @@ type waiter struct {
 	refused       bool // a try found the key taken
 	waitedForNote bool // it has waited for noteDelay
 	waitsForNote  bool // set in this try
+	ran           bool // in this try the handler ran, and no joined call found its key taken
 
 	id           pgtype.UUID    // of the key, if known
 	notification *notify.Waiter // with Options.Notify; nil: the waiter polls
@@ -36,6 +38,24 @@ const noteDelay = 50 * time.Millisecond
 
 // next prepares for the try after one that found the key taken, or that admit refused.
 func (w *waiter) next() { w.refused, w.waitedForNote, w.waitsForNote = true, w.waitsForNote, false }
+
+// joinedError is the error of a call that joined the transaction of conn and found its key
+// taken. It could not wait, because the transaction may hold the locks that the other call
+// needs. So the transaction is rolled back and waits, and no handler has failed.
+type joinedError struct {
+	error
+	conn *pgx.Conn
+}
+
+// Unwrap is for errors.Is and errors.As.
+func (e *joinedError) Unwrap() error { return e.error }
+
+// joinedTaken reports whether the handler of t returned the joinedError of its own
+// transaction. The ErrInProgress of any other call is an error like others.
+func (t *storeTx) joinedTaken(handlerErr error) bool {
+	e, ok := errors.AsType[*joinedError](handlerErr)
+	return ok && e.conn != nil && e.conn == t.pipeline.Conn()
+}
 
 // admit refuses to run a handler that a waiter must not run.
 func (w *waiter) admit(call semel.Call, x *semel.Execution) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -66,5 +67,40 @@ func TestAtomic_SameKeyInsideHandler_InProgress(t *testing.T) {
 			}
 			p.want(t, "k")
 		})
+	}
+}
+
+// reserved makes calls of another Guard whose key is reserved, so that they end with
+// semel.ErrInProgress.
+func reserved(t *testing.T, p *shop) (run func(context.Context) error) {
+	t.Helper()
+	g := leased(t, p.s, nil)
+	c := semel.Call{Operation: "other", Tenant: semel.Shared, Key: "x", Payload: semel.NoPayload()}
+	if _, err := g.Reserve(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	return func(ctx context.Context) error { return semel.Once(ctx, g, c, nil) }
+}
+
+// The handler of one call meets another call in progress, which has not joined its
+// transaction. That is an error of the handler like any other: the key of the call itself is
+// not taken, so the call does not wait for it.
+func TestAtomic_InnerCallElsewhereInProgress_CountsAttempt(t *testing.T) {
+	t.Parallel()
+	p := newShop(t, openNew(t, nil), &semel.Options{MaxAttempts: 2})
+	inner, runs := reserved(t, p), 0
+	for _, wrap := range []func(error) error{func(err error) error { return err }, semel.NoEffect} {
+		c, before := call("k"), runs
+		c.Wait = 500 * time.Millisecond
+		err := Once(t.Context(), p.a, c, func(ctx context.Context, _ *semel.Execution, _ pgx.Tx) error {
+			runs++
+			return wrap(inner(ctx))
+		})
+		if !errors.Is(err, semel.ErrInProgress) || runs != before+1 {
+			t.Errorf("the handler ran %d times: %v", runs-before, err)
+		}
+		if r, err := p.record(t, "k"); err != nil || r.Attempt != 1 {
+			t.Errorf("the record is %v, attempt %d, %v", r.State, r.Attempt, err)
+		}
 	}
 }

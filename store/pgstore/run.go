@@ -67,7 +67,7 @@ func (a *Atomic) run(ctx context.Context, call semel.Call, fn semel.Handler, db 
 			if refused++; last {
 				return semel.Result{}, unavailable(ctx, call, err)
 			}
-		case errors.Is(err, semel.ErrInProgress) && time.Since(start) < call.Wait:
+		case errors.Is(err, semel.ErrInProgress) && !w.ran && time.Since(start) < call.Wait:
 			pause = min(pause*3/2, 250*time.Millisecond, call.Wait)
 			if w.next(); w.waitedForNote {
 				pause = max(pause, a.noteDelay)
@@ -158,10 +158,11 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 	// A Failure that is kept comes bare; one inside NoEffect was not kept.
 	if f, kept := err.(*semel.Failure); err != nil && (!kept || f == nil) { //nolint:errorlint // see above
 		t.end()
+		w.ran = running != nil && !t.joinedTaken(handlerErr)
 		if t.ended || t.uncertain && t.mayHaveCommitted(ctx) {
 			return semel.Result{}, a.endedCall(ctx, t, call, cause)
 		}
-		if countsAsAttempt(handlerErr) {
+		if t.countsAsAttempt(handlerErr) {
 			_ = a.noteAttempt(ctx, &t.storeTx, handlerErr.Error())
 		}
 		return res, err // with ErrNotKept the result is not empty

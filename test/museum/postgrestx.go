@@ -8,6 +8,16 @@ var postgresTxs = []Mutant{
 		Old: "context.WithTimeout(ctx, t.limit)", New: "context.WithCancel(ctx)",
 	},
 	{
+		Name: "PostgreSQL, Atomic: a call waits for the key of another call, which its handler met", Rule: "rule 13",
+		Dir: postgres, Func: "(*Atomic).run", Package: postgres, Run: "TestAtomic_InnerCallElsewhereInProgress",
+		Old: "&& !w.ran", New: "",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a handler that met another call in progress uses up no attempt", Rule: "rule 13",
+		Dir: postgres, Func: "(*storeTx).joinedTaken", Package: postgres, Run: "InnerCallElsewhereInProgress|InnerCallInProgress_CountsAttempt",
+		Old: "return ok && e.conn", New: "return errors.Is(handlerErr, semel.ErrInProgress) || ok && e.conn",
+	},
+	{
 		Name: "PostgreSQL, Atomic: a commit that may be there is said to be none", Rule: "rule 9",
 		Dir: postgres, Func: "(*Atomic).try", Package: postgres, Run: "TestAtomic_CommitFails_InDoubtOnlyIfUnknown",
 		Old: `pgwire.Explain("commit", commitErr); !known {`, New: `pgwire.Explain("commit", commitErr); false {`,
