@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/semel-go/semel/internal/effect"
 	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
 )
@@ -126,16 +126,7 @@ func (g *Guard) fingerprint(p *Payload) store.Fingerprint {
 }
 
 // errorText is what a record keeps of an error.
-func errorText(err error) string {
-	const limit = 500 // bytes
-	s := err.Error()
-	if len(s) > limit {
-		s = s[:limit] + "…"
-	}
-	// A database refuses a text with a NUL or half a character, and then the
-	// whole settlement would fail.
-	return strings.ReplaceAll(strings.ToValidUTF8(s, ""), "\x00", "")
-}
+func errorText(err error) string { return effect.Text(err) }
 
 // The methods below bound how long the Guard waits for an answer of the store. Three
 // kinds of calls have limits of their own: renewals (less than a fifth of the lease), the

@@ -174,6 +174,11 @@ func Completed(x *semel.Execution) bool {
 // readable first: a handler has had its effect, and a panic could end the process.
 func ReadableError(err error) error { return effect.Readable(err) }
 
+// ErrorText is what a record keeps of an error: its first 500 bytes, in valid UTF-8 and
+// without NUL. A store that records the error of a handler by itself, and not by a
+// settlement of a Guard, records this text.
+func ErrorText(err error) string { return effect.Text(err) }
+
 // IsNoEffect reports whether a handler's error is marked by semel.NoEffect. A joined
 // error is marked only if each of its parts is.
 func IsNoEffect(err error) bool { return effect.None(err) }

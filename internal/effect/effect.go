@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // NoEffect wraps an error of a handler that changed nothing.
@@ -77,3 +78,15 @@ var errProbe = &probeError{}
 type probeError struct{ _ byte }
 
 func (*probeError) Error() string { return "probe" }
+
+// Text is what a record keeps of an error: its first 500 bytes.
+func Text(err error) string {
+	const limit = 500 // bytes
+	s := err.Error()
+	if len(s) > limit {
+		s = s[:limit] + "…"
+	}
+	// A database refuses a text with a NUL or half a character, and then the
+	// whole settlement would fail.
+	return strings.ReplaceAll(strings.ToValidUTF8(s, ""), "\x00", "")
+}

@@ -284,7 +284,7 @@ func (b *batchTry) commit(ctx context.Context, t *ownTx) error {
 func (b *batchRun) noteRefused(ctx context.Context, err error) bool {
 	c := b.alone
 	atCommit := errors.Is(err, errCommitRefused) || errors.Is(err, errAtCommit)
-	if c == nil || c.claimed == nil || !atCommit || b.atomic.noteAttempt(ctx, c.attempt(), err.Error()) != nil {
+	if c == nil || c.claimed == nil || !atCommit || b.atomic.noteAttempt(ctx, c.attempt(), err) != nil {
 		return false
 	}
 	if b.failedKeys == nil {

@@ -105,7 +105,7 @@ func (b *batchRun) try(ctx context.Context, which []int, useSavepoints bool) err
 		case (ended || t.finished.XID() != "") && t.mayHaveCommitted(ctx):
 			_ = b.atomic.endedByHandler(ctx, t, errPanicked, batch.attempts()...)
 		case batch.running != nil:
-			_ = b.atomic.noteAttempt(ctx, batch.running.attempt(), errPanicked.Error())
+			_ = b.atomic.noteAttempt(ctx, batch.running.attempt(), errPanicked)
 		}
 	}()
 	t.finished.BeforeUse = batch.markUsed
@@ -145,7 +145,7 @@ func (b *batchRun) try(ctx context.Context, which []int, useSavepoints bool) err
 		}
 	}
 	for _, c := range batch.failedCalls {
-		_ = b.atomic.noteAttempt(ctx, c.attempt(), c.handlerErr.Error())
+		_ = b.atomic.noteAttempt(ctx, c.attempt(), c.handlerErr)
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func (b *batchRun) afterBreak(ctx context.Context, batch *batchTry, which []int,
 		return fmt.Errorf("%w: %w", errSplitBatch, err)
 	}
 	if c := &batch.calls[0]; batch.tx.countsAsAttempt(err) {
-		if b.atomic.noteAttempt(ctx, c.attempt(), err.Error()) != nil {
+		if b.atomic.noteAttempt(ctx, c.attempt(), err) != nil {
 			return err
 		}
 		batch.failedKeys[c.id] = true
@@ -224,7 +224,7 @@ func (b *batchTry) noteFailure(c *batchCall) {
 	}
 	claim := &table.Pending{Proposal: *c.claimed, Record: c.pendingClaim.Record}
 	claim.Proposal.Owner = newOwnerToken()
-	_ = claim.Settle(&store.Settlement{State: store.Released, Attempt: claim.Proposal.Attempt, Error: c.handlerErr.Error(), Keep: claim.Proposal.Keep}) // no outcome: it fits
+	_ = claim.Settle(&store.Settlement{State: store.Released, Attempt: claim.Proposal.Attempt, Error: driver.ErrorText(c.handlerErr), Keep: claim.Proposal.Keep}) // no outcome: it fits
 	claim.Record.Owner = claim.Proposal.Owner
 	b.tx.pending[c.id] = claim
 }

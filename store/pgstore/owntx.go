@@ -272,7 +272,7 @@ func (a *Atomic) endedByHandler(ctx context.Context, t *ownTx, cause error, atte
 		if committed {
 			parkErr = errors.Join(parkErr, a.noteDoubt(ctx, attempt))
 		} else {
-			_ = a.noteAttempt(ctx, attempt, cause.Error())
+			_ = a.noteAttempt(ctx, attempt, cause)
 		}
 	}
 	if _, kept := errors.AsType[*semel.Failure](cause); kept && !committed {

@@ -126,7 +126,7 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 			if t.end(); t.ended || t.uncertain {
 				_ = a.endedByHandler(ctx, t, errPanicked, &t.storeTx)
 			} else {
-				_ = a.noteAttempt(ctx, &t.storeTx, errPanicked.Error())
+				_ = a.noteAttempt(ctx, &t.storeTx, errPanicked)
 			}
 		}
 		if w.id = t.lastID; running != nil {
@@ -163,7 +163,7 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 			return semel.Result{}, a.endedCall(ctx, t, call, cause)
 		}
 		if t.countsAsAttempt(handlerErr) {
-			_ = a.noteAttempt(ctx, &t.storeTx, handlerErr.Error())
+			_ = a.noteAttempt(ctx, &t.storeTx, handlerErr)
 		}
 		return res, err // with ErrNotKept the result is not empty
 	}
@@ -197,7 +197,7 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 		return semel.Result{}, a.endedCall(ctx, t, call, nil)
 	}
 	answered := pgwire.Refused(commitErr) || pgwire.EndsConnection(commitErr) || errors.Is(commitErr, pgwire.ErrRolledBack)
-	if known && answered && mayBeItsContent(commitErr) && a.noteAttempt(ctx, &t.storeTx, commitErr.Error()) == nil {
+	if known && answered && mayBeItsContent(commitErr) && a.noteAttempt(ctx, &t.storeTx, commitErr) == nil {
 		// The store accepts another write, so the transaction itself is the cause.
 		return semel.Result{}, pgwire.Explain("commit", commitErr)
 	}
@@ -206,7 +206,7 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 	}
 	if refusedForNow(commitErr) {
 		if last && !table.LostRace(commitErr) {
-			_ = a.noteAttempt(ctx, &t.storeTx, commitErr.Error())
+			_ = a.noteAttempt(ctx, &t.storeTx, commitErr)
 		}
 		return semel.Result{}, commitErr
 	}
@@ -245,12 +245,12 @@ const cleanupTimeout = 10 * time.Second
 // noteAttempt records an attempt whose transaction was rolled back, unless another
 // caller has claimed the key since. Only MaxAttempts and the displayed attempt depend
 // on it: if it fails, the next attempt gets the same number.
-func (a *Atomic) noteAttempt(ctx context.Context, t *storeTx, why string) error {
+func (a *Atomic) noteAttempt(ctx context.Context, t *storeTx, why error) error {
 	if t.claimed == nil {
 		return nil
 	}
 	p := *t.claimed
-	p.State, p.Error = store.Released, why
+	p.State, p.Error = store.Released, driver.ErrorText(why)
 	return a.note(ctx, t, p)
 }
 

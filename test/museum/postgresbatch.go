@@ -13,6 +13,11 @@ var postgresBatches = []Mutant{
 		Old: "|| errors.Is(err, pgkafka.ErrUnread)", New: "",
 	},
 	{
+		Name: "PostgreSQL, Atomic: a record keeps an error of any length", Rule: "rule 13",
+		Dir: postgres, Func: "(*Atomic).noteAttempt", Package: postgres, Run: "TestAtomic_HugeErrorText",
+		Old: "driver.ErrorText(why)", New: "why.Error()",
+	},
+	{
 		Name: "PostgreSQL, batches: to undo one call undoes its neighbours", Rule: "atomic",
 		Dir: postgres, Func: "(*batchTry).runHandler", Package: postgres, Run: "TestRunWhole_OneCallUndone_OthersKept",
 		Old: "if (c.hasSavepoint || c.swapped) && c.undone() && len(admitted) > 1 {", New: "if false {",
