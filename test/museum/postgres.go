@@ -165,4 +165,9 @@ var postgreses = []Mutant{
 		Dir: "store/pgstore/internal/pgwire", Func: "Explain", Package: postgres, Run: "TestConsumer_PartitionDetached_OtherMessagesAreServed",
 		Old: "extent = store.ExtentPart", New: "extent = store.ExtentStore",
 	},
+	{
+		Name: "PostgreSQL, Atomic: a setting of one handler holds for the next key", Rule: "atomic",
+		Dir: handlertx, Func: "setsForSession", Package: postgres, Run: "TestAtomic_HandlerChangesSession",
+		Old: `return !strings.EqualFold(word, "local") &&`, New: `return false && !strings.EqualFold(word, "local") &&`,
+	},
 }

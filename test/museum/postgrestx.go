@@ -221,8 +221,8 @@ var postgresTxs = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, Atomic: a handler may end its transaction by a statement", Rule: "atomic",
-		Dir: handlertx, Func: "Ends", Package: postgres, Run: "TestAtomic_HandlerSpoilsTransaction_EffectAndRecordAgree",
-		Old: "return ends(sql)", New: "return false",
+		Dir: handlertx, Func: "anyStatement", Package: postgres, Run: "TestAtomic_HandlerSpoilsTransaction_EffectAndRecordAgree",
+		Old: "return does(sql)", New: "return false",
 	},
 	{
 		Name: "PostgreSQL, Atomic: another transaction on the same connection passes for the handler's", Rule: "atomic",

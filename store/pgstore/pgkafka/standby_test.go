@@ -154,3 +154,22 @@ func TestWatermark_CommitRefused_ErrBroken(t *testing.T) {
 		}
 	}
 }
+
+// A setting that a handler makes for its session does not hold for the next batch.
+func TestWatermark_HandlerChangesSession_NextBatchHasNewConnection(t *testing.T) {
+	p := newShop(t, nil)
+	w := own(t, p.st, 0)
+	for n, set := range []string{"SET search_path = nowhere", "SELECT 1"} {
+		err := w.Do(t.Context(), Span{First: int64(n), Next: int64(n + 1)}, func(ctx context.Context, tx pgx.Tx) error {
+			var path string
+			if err := tx.QueryRow(ctx, "SHOW search_path").Scan(&path); err != nil || path == "nowhere" {
+				t.Errorf("batch %d: the search path is %s, %v", n, path, err)
+			}
+			_, err := tx.Exec(ctx, set)
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}

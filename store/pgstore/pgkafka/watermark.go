@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-go/semel/store/pgstore"
 	"github.com/semel-go/semel/store/pgstore/internal/handlertx"
@@ -175,13 +176,21 @@ func (w *Watermark) Do(ctx context.Context, s Span, fn func(ctx context.Context,
 	pause, last := 5*time.Millisecond, error(nil)
 	for range pgwire.Tries {
 		committing, warnings := false, w.db.Commits.Count()
-		err := pgx.BeginTxFunc(ctx, w.db.App, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-			if err := lend(ctx, tx, fn); err != nil {
+		err := w.db.App.AcquireFunc(ctx, func(c *pgxpool.Conn) error {
+			var state handlertx.State
+			defer func() {
+				if state.Spoiled() {
+					_ = c.Conn().Close(context.Background())
+				}
+			}()
+			return pgx.BeginTxFunc(ctx, c, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+				if err := lend(ctx, tx, &state, fn); err != nil {
+					return err
+				}
+				err := w.Move(ctx, tx, s)
+				committing = err == nil
 				return err
-			}
-			err := w.Move(ctx, tx, s)
-			committing = err == nil
-			return err
+			})
 		})
 		if err == nil && (w.hasStandby && !w.db.SeesWarnings || w.db.Commits.Count() != warnings) {
 			err = w.db.Confirm(ctx)
@@ -210,10 +219,9 @@ func (w *Watermark) Do(ctx context.Context, s Span, fn func(ctx context.Context,
 }
 
 // lend runs fn with a transaction that it must not end.
-func lend(ctx context.Context, tx pgx.Tx, fn func(ctx context.Context, tx pgx.Tx) error) error {
-	var state handlertx.State
+func lend(ctx context.Context, tx pgx.Tx, state *handlertx.State, fn func(ctx context.Context, tx pgx.Tx) error) error {
 	defer state.Store(true)
-	conn, err := tx.Conn(), fn(ctx, handlertx.New(tx, &state))
+	conn, err := tx.Conn(), fn(ctx, handlertx.New(tx, state))
 	hasEnded := !conn.IsClosed() && conn.PgConn().TxStatus() == 'I'
 	err = handlertx.CloseUnread(conn, err)
 	switch {

@@ -31,8 +31,9 @@ type State struct {
 // transaction, and forgets it.
 func (s *State) Refused() bool { return s.refused.Swap(false) }
 
-// Spoiled reports whether the handler has removed prepared statements from the
-// connection, on which the driver still relies. Close it.
+// Spoiled reports whether the handler has removed prepared statements from the connection,
+// on which the driver still relies, or has changed a setting of the session, which would
+// hold for the next user of the connection. Close it after the transaction.
 func (s *State) Spoiled() bool { return s.spoiled.Load() }
 
 // ID names a transaction. Another server, or one that was started again, may give XID to
@@ -123,7 +124,7 @@ func (t *Tx) check(ctx context.Context, sql string) error {
 	if err := t.use(ctx); err != nil {
 		return err
 	}
-	if forgetsStatements(sql) {
+	if spoils(sql) {
 		t.state.spoiled.Store(true)
 	}
 	if Ends(sql) {

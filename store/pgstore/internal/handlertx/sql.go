@@ -1,28 +1,34 @@
 package handlertx
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // Ends reports whether one of the statements in a text ends the transaction, or a
 // savepoint that a batch sets around its handler.
-func Ends(sql string) bool {
+func Ends(sql string) bool { return anyStatement(sql, ends) }
+
+// anyStatement reports whether one of the statements in a text does what is asked for.
+func anyStatement(sql string, does func(statement string) bool) bool {
 	if strings.IndexByte(sql, ';') < 0 {
-		return ends(sql)
+		return does(sql)
 	}
 	// With standard_conforming_strings=off, and in E'…', a backslash escapes the quote.
-	return anyEnds(sql, false) || strings.IndexByte(sql, '\\') >= 0 && anyEnds(sql, true)
+	return anyOfMany(sql, false, does) || strings.IndexByte(sql, '\\') >= 0 && anyOfMany(sql, true, does)
 }
 
-// anyEnds reports whether one of several statements ends the transaction.
-func anyEnds(sql string, backslash bool) bool {
+// anyOfMany is anyStatement for a text with several statements.
+func anyOfMany(sql string, backslash bool, does func(statement string) bool) bool {
 	inBody := false // of a function in SQL, whose statements END ends
 	for start, i := 0, 0; ; {
 		if i == len(sql) {
-			return ends(sql[start:]) && !inBody
+			return does(sql[start:]) && !inBody
 		}
 		switch sql[i] {
 		case ';':
 			statement := sql[start:i]
-			if ends(statement) && !inBody {
+			if does(statement) && !inBody {
 				return true
 			}
 			inBody = inBody && !ends(statement) || beginsBody(statement)
@@ -137,15 +143,39 @@ func ends(statement string) bool {
 	return false
 }
 
-// forgetsStatements reports whether a text may remove prepared statements.
-func forgetsStatements(sql string) bool {
-	word, _ := nextWord(sql)
+// spoils reports whether a text may leave its connection different for the next user: it
+// removes prepared statements, or changes a setting for longer than the transaction. It does
+// not see what a function or a DO block sets.
+func spoils(sql string) bool {
 	if strings.IndexByte(sql, ';') >= 0 {
 		lower := strings.ToLower(sql)
-		return strings.Contains(lower, "deallocate") || strings.Contains(lower, "discard")
+		if strings.Contains(lower, "deallocate") || strings.Contains(lower, "discard") {
+			return true
+		}
 	}
-	return strings.EqualFold(word, "deallocate") || strings.EqualFold(word, "discard")
+	return anyStatement(sql, setsForSession)
 }
+
+func setsForSession(statement string) bool {
+	word, rest := nextWord(statement)
+	switch {
+	case strings.EqualFold(word, "deallocate"), strings.EqualFold(word, "discard"), strings.EqualFold(word, "reset"):
+		return true
+	case strings.EqualFold(word, "set"):
+		word, _ = nextWord(rest)
+		return !strings.EqualFold(word, "local") && !strings.EqualFold(word, "transaction") && !strings.EqualFold(word, "constraints")
+	case strings.Contains(statement, "set_config"), strings.Contains(statement, "SET_CONFIG"):
+		return len(setConfig.FindAllString(statement, -1)) > len(setConfigLocal.FindAllString(statement, -1))
+	}
+	return false
+}
+
+// Calls of set_config, and those whose last argument says that the value is for the
+// transaction alone.
+var (
+	setConfig      = regexp.MustCompile(`(?i)set_config\s*\(`)
+	setConfigLocal = regexp.MustCompile(`(?i)set_config\s*\((?:[^()']|'[^']*'|\((?:[^()']|'[^']*')*\))*,\s*(?:is_local\s*=>\s*)?true\s*\)`)
+)
 
 // namesBatchSavepoint reports whether a statement names a savepoint of a batch.
 func namesBatchSavepoint(rest string) bool {
