@@ -53,8 +53,9 @@ func NewAtomic(st *Store, o *semel.Options) (*Atomic, error) {
 // If fn returns nil, Run commits the record and fn's writes. If fn returns a
 // *semel.Failure, Run records the failure and rolls fn's writes back. On any other
 // error it rolls all back. Fn must write to the file only through the
-// transaction, and cannot commit it. A Run inside fn, with fn's ctx, joins the
-// transaction, as In does.
+// transaction, and cannot commit it. If fn leaves PRAGMA query_only or locking_mode
+// changed, Run closes the connection; another PRAGMA may hold for later calls. A Run
+// inside fn, with fn's ctx, joins the transaction, as In does.
 func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (res semel.Result, err error) {
 	if tx, ok := a.s.inside(ctx); ok {
 		return a.In(tx).Run(ctx, call, fn)

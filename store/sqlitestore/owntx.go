@@ -3,6 +3,7 @@ package sqlitestore
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -53,7 +54,8 @@ func (t *ownTx) begin() error {
 	leave := func() {
 		t.s.gate.leaveHandler()
 		_ = onCommit(conn, nil) // fails only if the connection is lost
-		_ = conn.Close()        // waits for the end of the transaction
+		dropIfChanged(conn)
+		_ = conn.Close() // waits for the end of the transaction
 	}
 	// A handler that ignores its context must not keep the lock.
 	unwatch := context.AfterFunc(t.life, func() {
@@ -171,6 +173,18 @@ func (t *ownTx) connect() (*sql.Conn, *sql.Tx, error) {
 		_ = conn.Close()
 	}
 	return conn, tx, err
+}
+
+// dropIfChanged closes a connection whose handler has left a setting with which later calls
+// cannot write: the connection itself, or any other of this process and of others.
+func dropIfChanged(conn *sql.Conn) {
+	for pragma, want := range map[string]string{"PRAGMA query_only": "0", "PRAGMA locking_mode": "normal"} {
+		var value string
+		if err := conn.QueryRowContext(context.Background(), pragma).Scan(&value); err != nil || value != want {
+			_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // database/sql closes it
+			return
+		}
+	}
 }
 
 // onCommit makes the connection call fn before each commit. Nil: no longer.

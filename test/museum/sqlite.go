@@ -193,4 +193,9 @@ var sqlites = []Mutant{
 		Dir: lite, Func: "(*Store).dueTimers", Package: lite, Run: "TestDueTimers_OneUnreadable_OthersAreFound",
 		Old: "continue", New: "return nil, unreadable",
 	},
+	{
+		Name: "SQLite, Atomic: a pragma of one handler locks all others out", Rule: "atomic",
+		Dir: lite, Func: "dropIfChanged", Package: lite, Run: "TestAtomic_HandlerSetsPragma",
+		Old: "value != want", New: "value == want+want",
+	},
 }
