@@ -158,7 +158,7 @@ func TestDoSQL_HandlerLeavesRowsOpen_CountsAttempt(t *testing.T) {
 	t.Parallel()
 	p := newSQLShop(t, nil)
 	leave := func(ctx context.Context, _ *semel.Execution, tx *sql.Tx) (string, error) {
-		rows, err := tx.QueryContext(ctx, "SELECT generate_series(1, 100000)") //nolint:rowserrcheck,sqlclosecheck // on purpose
+		rows, err := tx.QueryContext(ctx, "SELECT generate_series(1, 100000)")
 		if err == nil {
 			rows.Next()
 		}
@@ -194,7 +194,7 @@ func TestAtomic_HandlerCommitsAndLeavesRowsOpen_Parked(t *testing.T) {
 					if _, err := tx.ExecContext(ctx, script); err != nil {
 						return "", err
 					}
-					_, err := tx.QueryContext(ctx, "SELECT 1") //nolint:rowserrcheck,sqlclosecheck // on purpose
+					_, err := tx.QueryContext(ctx, "SELECT 1")
 					return "", err
 				})
 				return err

@@ -45,7 +45,7 @@ func (e *unreadError) Error() string { return e.error.Error() + "; " + ErrUnread
 func (e *unreadError) Unwrap() error { return e.error }
 
 // Is is for errors.Is.
-func (e *unreadError) Is(target error) bool { return target == ErrUnread } //nolint:errorlint // it is its own
+func (e *unreadError) Is(target error) bool { return target == ErrUnread }
 
 // ConnOf is the connection of a transaction.
 func ConnOf(tx pgx.Tx) *pgx.Conn {
