@@ -189,6 +189,34 @@ func TestStandbyAway_WaitCancelled_NothingAcknowledged(t *testing.T) {
 }
 
 // A handler of the caller's own notices is called all the same.
+// A Guard may run handlers without a record while the store does not answer, but not that of a
+// call whose record is there and only not confirmed.
+func TestStandbyAway_UnprotectedOnOutage_CompletedCallDoesNotRun(t *testing.T) {
+	srv := newStandbyServer(t)
+	s := openAt(t, srv.URL(), nil)
+	c := semel.Call{Operation: "pay", Tenant: semel.Shared, Key: "k", Payload: semel.NoPayload()}
+	runs := 0
+	pay := func(context.Context, *semel.Execution) (string, error) {
+		runs++
+		return "receipt", nil
+	}
+	g, err := semel.New(s, &semel.Options{UnprotectedOnOutage: true, StoreTimeout: 500 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := semel.Do(t.Context(), g, c, pay); err != nil {
+		t.Fatal(err)
+	}
+	srv.standby(t, "away")
+	if got, err := semel.Do(t.Context(), g, c, pay); !errors.Is(err, semel.ErrUnavailable) || got != "" || runs != 1 {
+		t.Errorf("%q, %v, %d runs; want ErrUnavailable and one run", got, err, runs)
+	}
+	srv.standby(t, "")
+	if got, err := semel.Do(t.Context(), g, c, pay); err != nil || got != "receipt" || runs != 1 {
+		t.Errorf("%q, %v, %d runs", got, err, runs)
+	}
+}
+
 func TestOpen_OnNotice_IsCalled(t *testing.T) {
 	cfg := pool(t, pgtest.URL(t)).Config()
 	notices := make(chan string, 1)

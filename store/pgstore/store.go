@@ -256,13 +256,21 @@ type reading struct {
 	unconfirmed bool
 }
 
-// confirmed is the record of r, after it is confirmed.
+// confirmed is the record of r, after it is confirmed. If a completed or failed record cannot
+// be confirmed, it comes with the error and without its outcome, so that a Guard with
+// UnprotectedOnOutage does not run the handler again.
 func (s *Store) confirmed(ctx context.Context, what string, r reading, err error) (store.Found, error) {
-	if err == nil && r.unconfirmed {
-		err = s.confirm(ctx)
-	}
 	if err != nil {
 		return store.Found{}, pgwire.Explain(what, err)
+	}
+	if r.unconfirmed {
+		if err := s.confirm(ctx); err != nil {
+			if !r.Record.State.Terminal() {
+				return store.Found{}, pgwire.Explain(what, err)
+			}
+			r.Record.Outcome = store.Outcome{}
+			return r.Found, pgwire.Explain(what, err)
+		}
 	}
 	return r.Found, nil
 }

@@ -3,6 +3,11 @@ package museum
 // PostgreSQL, leased: each statement decides for itself.
 var postgreses = []Mutant{
 	{
+		Name: "PostgreSQL: a completed record that is not confirmed counts as no record", Rule: "rule 11",
+		Dir: postgres, Func: "(*Store).confirmed", Package: postgres, Run: "TestStandbyAway_UnprotectedOnOutage",
+		Old: "if !r.Record.State.Terminal() {", New: "if true {",
+	},
+	{
 		Name: "PostgreSQL: a batch settles what is settled", Rule: "rule 8",
 		Dir: "store/pgstore/internal/table", Func: "NewStatements", Package: postgres, Run: "TestSettleBatch_LeaseNotHeld_ChangesNothing",
 		Old: "r.fence = u.fence AND r.state = 2\n\t\t\tRETURNING r.id`", New: "r.fence = u.fence\n\t\t\tRETURNING r.id`",
