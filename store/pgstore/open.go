@@ -191,8 +191,8 @@ func (s *Store) Close() error {
 
 // Check reads the server's settings, and returns one error that joins an ErrUnsafe for
 // each setting under which the store cannot keep its promises. If the tables do not fit
-// this version of the package, it returns ErrSchema. It changes nothing. It implements
-// store.Checker.
+// this version of the package, it returns ErrSchema, and if its role lacks rights on them, an
+// error with the commands that grant them. It changes nothing. It implements store.Checker.
 func (s *Store) Check(ctx context.Context) error {
 	if s.closed.Load() {
 		return ErrClosed
@@ -225,7 +225,7 @@ func (s *Store) check(ctx context.Context) error {
 	if s.options.Notify {
 		own += 2 + spareConns
 	}
-	return current.unsafe(own, int(s.appPool.Config().MaxConns))
+	return errors.Join(s.schema().CheckRights(ctx, s.ownPool), current.unsafe(own, int(s.appPool.Config().MaxConns)))
 }
 
 // unsafe returns an error for each setting under which the store cannot keep its

@@ -47,6 +47,7 @@ var rules = map[string]string{
 	"outbox":     "a committed message is published, the first copies of an order key in the order of its commits, and a failed one stops its key only",
 	"telemetry":  "a call is counted once, a replay leads to the first run, and no key is shown",
 	"erase":      "an erasure deletes only what is over and unchanged, and leaves no byte where it says so",
+	"doctor":     "the check of a store names each setting and right without which its calls fail",
 	"audit":      "each act of an operator is written down before it happens, and refused if that fails",
 	"observe":    "an observing proxy changes no byte, and counts what the proxy would do",
 	"moved":      "a call that ran in the old store counts in the new one, and a copy overwrites nothing that is as late",

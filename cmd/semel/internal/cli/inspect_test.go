@@ -306,7 +306,7 @@ func TestSweepDoctorMigrate_OneStore(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	fresh := filepath.Join(t.TempDir(), "fresh.db")
-	if r := command(t, "migrate", "--print", "--store", "sqlite:"+fresh); r.code != program.ExitOK || !strings.Contains(r.stdout, "CREATE TABLE") {
+	if r := command(t, "migrate", "--print", "--store", "sqlite:"+fresh); r.code != program.ExitOK || !strings.HasPrefix(r.stdout, "-- Semel's schema for SQLite\n-- 0001") || !strings.Contains(r.stdout, "CREATE TABLE") {
 		t.Errorf("%+v", r)
 	}
 	if r := command(t, "migrate", "--print", "--partitions", "2", "--store", "postgres://h/d"); r.code != program.ExitOK ||

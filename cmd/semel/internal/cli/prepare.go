@@ -18,7 +18,7 @@ import (
 
 type migrateCmd struct {
 	Store string `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store: sqlite:PATH, postgres://USER@HOST/DATABASE or dynamodb://TABLE?region=REGION (default ${default})."`
-	Print bool   `name:"print" help:"Print the scripts that create the schema, and change nothing."`
+	Print bool   `name:"print" help:"Print the scripts that create the schema for the kind of --store, SQLite by default; it is not opened."`
 
 	Partitions int `name:"partitions" placeholder:"N" help:"Make the table of records in N partitions, 1 to 256, by hash of the key (PostgreSQL). Fixed once it is made. None by default."`
 }
@@ -30,7 +30,7 @@ func (*migrateCmd) Help() string {
 Examples:
 
     semel migrate --store sqlite:/var/lib/semel.db
-    semel migrate --print > semel.sql
+    semel migrate --print --store postgres://db/app > semel.sql
     semel migrate --store postgres://semel@db/app --partitions 16
     semel migrate --store 'dynamodb://semel?region=eu-central-1'
 `
@@ -57,6 +57,15 @@ func (c *migrateCmd) Run(ctx context.Context, e *env) error {
 		}
 	}
 	if c.Print {
+		if _, isFile := u.File(); !e.json {
+			kind := "PostgreSQL"
+			if isFile {
+				kind = "SQLite"
+			}
+			if _, err := fmt.Fprintf(e.stdout, "-- Semel's schema for %s\n", kind); err != nil {
+				return err
+			}
+		}
 		return c.print(e, files)
 	}
 	h, err := u.Open(ctx) // which migrates
@@ -123,7 +132,7 @@ type doctorCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*doctorCmd) Help() string {
-	return `Opens an existing store, and looks for settings with which it can lose records, an outdated schema, files that other users can read, and files of --secret-files that are not there or empty. It reads no records, so that the number of records does not matter; semel inspect list reads them. The exit code is 1 if there is a problem. A note is no problem: it says what to know before a fail-over.
+	return `Opens an existing store, and looks for settings with which it can lose records, an outdated schema, rights on the tables that its role does not have (PostgreSQL), files that other users can read, and files of --secret-files that are not there or empty. It reads no records, so that the number of records does not matter; semel inspect list reads them. The exit code is 1 if there is a problem. A note is no problem: it says what to know before a fail-over.
 
 Examples:
 

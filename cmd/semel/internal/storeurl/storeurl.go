@@ -254,7 +254,7 @@ func (u URL) unfit(err error) error {
 	if errors.Is(err, store.ErrNoSchema) {
 		return fmt.Errorf("%w (%s)", err, u.ifAbsent())
 	}
-	if errors.Is(err, sqlitestore.ErrSchema) || errors.Is(err, pgstore.ErrSchema) {
+	if isSchema := errors.Is(err, sqlitestore.ErrSchema) || errors.Is(err, pgstore.ErrSchema); isSchema && !strings.HasSuffix(err.Error(), "update the package") { // this program is too old
 		return fmt.Errorf("%w (semel migrate --store %s makes a schema, or brings an older one up to date)", err, u)
 	}
 	return err

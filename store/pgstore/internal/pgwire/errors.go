@@ -23,6 +23,7 @@ var (
 	ErrSchema  = errors.New("the schema does not match this version")
 	ErrForeign = errors.New("the transaction belongs to another database")
 	ErrUnsafe  = errors.New("unsafe setting")
+	ErrRights  = errors.New("the role lacks rights")
 	ErrClosed  = errors.New("pgstore: closed")
 )
 
@@ -35,6 +36,7 @@ const (
 	CheckViolation       = "23514"
 	UndefinedTable       = "42P01"
 	ProtocolViolation    = "08P01"
+	NoRight              = "42501" // of the role, on a table for example
 	DiskFull             = "53100"
 	OutOfMemory          = "53200" // also of locks
 )
@@ -55,6 +57,10 @@ func Explain(what string, err error) error {
 		err = fmt.Errorf("%w: %w", ErrFull, err)
 	case UndefinedTable:
 		err = fmt.Errorf("%w: %w", ErrSchema, err)
+	case NoRight:
+		if !errors.Is(err, ErrRights) && strings.Contains(err.Error(), "semel_") { // not a table of the application
+			err = fmt.Errorf("%w; semel doctor names the rights that the role lacks", err)
+		}
 	default:
 		err = ExplainConnect(err)
 	}

@@ -46,6 +46,10 @@ const migrationLock = `SELECT set_config('idle_in_transaction_session_timeout', 
 // Migrate runs the migrations that the schema has not had, in one transaction. If
 // there is nothing to do, it needs no rights to change tables.
 func (s Schema) Migrate(ctx context.Context, pool *pgxpool.Pool) error {
+	return s.explainRights(ctx, pool, s.migrate(ctx, pool), howToMigrate)
+}
+
+func (s Schema) migrate(ctx context.Context, pool *pgxpool.Pool) error {
 	if number, err := s.number(ctx, pool); err != nil || number >= len(upScripts()) {
 		return err
 	}
@@ -83,7 +87,7 @@ func (s Schema) Migrate(ctx context.Context, pool *pgxpool.Pool) error {
 func (s Schema) Check(ctx context.Context, pool *pgxpool.Pool) error {
 	number, err := s.number(ctx, pool)
 	if err != nil {
-		return err
+		return s.explainRights(ctx, pool, err, "")
 	}
 	switch latest := len(upScripts()); {
 	case number == 0:
