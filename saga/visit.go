@@ -2,6 +2,7 @@ package saga
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"strings"
 	"time"
@@ -29,7 +30,8 @@ const stuckLook = 10 * time.Minute
 // look at the record. If the caller has set the timer already, version is its version.
 func (c *core) visit(ctx context.Context, call semel.Call, created time.Time, version store.Owner, fn semel.Handler) (semel.Result, error) {
 	key := c.key(call.Tenant, call.Key)
-	claimed := false
+	claimed, began := false, time.Now()
+	var fence uint64
 	res, err := c.driver.RunSaga(ctx, call, created, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		if methods(x).Interrupted() {
 			return store.Outcome{}, c.undecided(ctx, key)
@@ -41,13 +43,24 @@ func (c *core) visit(ctx context.Context, call semel.Call, created time.Time, ve
 			}
 			version = next
 		}
-		claimed = true
+		claimed, fence = true, x.Fence()
 		return fn(ctx, x)
 	})
 	if claimed {
-		c.keepTimer(context.WithoutCancel(ctx), key, version, err)
+		versions := []store.Owner{version}
+		if time.Since(began) >= c.lease/2 { // the timer may have been due
+			versions = append(versions, watched(fence))
+		}
+		c.keepTimer(context.WithoutCancel(ctx), key, versions, err)
 	}
 	return res, err
+}
+
+// watched is the version of the timer of a saga that a worker has found running, with a
+// fencing token. The run knows it, and so drops the timer also if workers have put it off.
+func watched(fence uint64) (version store.Owner) {
+	binary.BigEndian.PutUint64(version[copy(version[:], "semelrun"):], fence)
+	return version
 }
 
 // undecided is the end of a run that has taken over an operator's claim. The saga is stuck as
@@ -61,18 +74,25 @@ func (c *core) undecided(ctx context.Context, k store.Key) error {
 	return &effect.Stuck{Err: errors.New(text + before)}
 }
 
-// keepTimer changes the timer after a run that ended with err. If that fails, the timer
+// keepTimer changes the timer, which has one of the versions, after a run that ended with
+// err. If that fails, the timer
 // is early, and a worker changes it. It leaves the timer of a run that is stuck: the store
 // may not have that yet, so a worker looks at the record first.
-func (c *core) keepTimer(ctx context.Context, k store.Key, version store.Owner, err error) {
+func (c *core) keepTimer(ctx context.Context, k store.Key, versions []store.Owner, err error) {
 	pause, paused := errors.AsType[*effect.Pause](err)
 	_, failed := errors.AsType[*semel.Failure](err)
 	switch {
 	case errors.Is(err, semel.ErrOutcomeNotStored) || errors.Is(err, semel.ErrLeaseLost):
 	case paused && !pause.Unbegun:
-		_, _ = c.setTimer(ctx, k, version, lapsed.NewOwner(), pause.Wait)
+		for _, v := range versions {
+			if set, _ := c.setTimer(ctx, k, v, lapsed.NewOwner(), pause.Wait); set {
+				break
+			}
+		}
 	case err == nil || failed || paused:
-		_ = c.dropTimer(ctx, k, version)
+		for _, v := range versions {
+			_ = c.dropTimer(ctx, k, v)
+		}
 	}
 }
 

@@ -173,11 +173,13 @@ func (f *finder) postpone(ctx context.Context, due []store.Timer) []changed {
 	return answers
 }
 
-// work looks at a saga whose timer was due, and runs it if it can go on.
+// work looks at a saga whose timer was due, and runs it if it can go on. A worker that stops
+// ends its look first, because nobody else may look soon.
 func (s *Saga[In, Out]) work(ctx context.Context, t store.Timer) error {
-	f, err := s.get(ctx, t.Key)
+	look := context.WithoutCancel(ctx)
+	f, err := s.get(look, t.Key)
 	if errors.Is(err, store.ErrNotFound) {
-		return s.dropTimer(ctx, t.Key, t.Version)
+		return s.dropTimer(look, t.Key, t.Version)
 	}
 	if err != nil {
 		return err
@@ -186,13 +188,13 @@ func (s *Saga[In, Out]) work(ctx context.Context, t store.Timer) error {
 	d := store.Decide(r, &store.Call{Token: r.Created}, f.Now)
 	switch d.Action {
 	case store.Replay, store.ReplayFailure, store.Expired:
-		return s.dropTimer(ctx, t.Key, t.Version)
+		return s.dropTimer(look, t.Key, t.Version)
 	case store.InProgress:
-		_, err := s.setTimer(ctx, t.Key, t.Version, lapsed.NewOwner(), d.Until.Sub(f.Now))
+		_, err := s.setTimer(look, t.Key, t.Version, watched(r.Fence), d.Until.Sub(f.Now))
 		return err
 	case store.Execute, store.TakeOver:
 	default:
-		_, err := s.setTimer(ctx, t.Key, t.Version, lapsed.NewOwner(), stuckLook)
+		_, err := s.setTimer(look, t.Key, t.Version, lapsed.NewOwner(), stuckLook)
 		return err
 	}
 	call := semel.Call{Operation: s.name, Tenant: t.Key.Tenant, Key: t.Key.Value, Payload: semel.NoPayload()}

@@ -146,6 +146,11 @@ var sagas = []Mutant{
 		case err == nil || failed || paused:`,
 	},
 	{
+		Name: "a run does not know the timer that a worker has put off meanwhile", Rule: "saga 7",
+		Dir: flow, Func: "(*Saga).work", Package: flow, Run: "TestWork_StopsDuringLastStep_LeavesNoTimer",
+		Old: "watched(r.Fence), d.Until", New: "lapsed.NewOwner(), d.Until",
+	},
+	{
 		Name: "the timer of a saga that waits is dropped", Rule: "saga 7",
 		Dir: flow, Func: "(*core).keepTimer", Package: flow, Run: "TestRule7_Started_RunsLongAfterItsProcessDied|TestSleep_GoesOnWhenItIsOver_NeverBefore",
 		Old: "case paused && !pause.Unbegun:", New: "case paused && pause.Unbegun:",
