@@ -54,6 +54,10 @@ func (g *Guard) OnDoubt() Policy { return g.options.OnDoubt }
 // which a duplicate can still arrive.
 func (g *Guard) Retention() time.Duration { return g.options.Retention }
 
+// StoreKey is the key under which the store has the record of a call: with hashes, with
+// Options.HashKeys. Its Short is the Event.Key of the call.
+func (g *Guard) StoreKey(call Call) store.Key { return call.storeKey(&g.options) }
+
 // Get reads the record of a call, for operators. It ignores the call's Payload
 // and Wait. With Options.HashKeys the call has the key itself, and the record its hash.
 // Get also returns a record that has expired and so counts as absent:

@@ -21,6 +21,8 @@ type Consumer struct {
 	call   CallFunc
 	handle Handler
 	opt    Options
+
+	storeKey func(semel.Call) store.Key // nil: the runner has none
 }
 
 // New makes a Consumer. The runner is a *semel.Guard or a store's Atomic. For most
@@ -61,7 +63,13 @@ func New(run semel.Runner, call CallFunc, h Handler, o *Options) (*Consumer, err
 	if err := errors.Join(append(errs, opt.validate())...); err != nil {
 		return nil, fmt.Errorf("consume: %w", err)
 	}
-	return &Consumer{runner: run, call: call, handle: h, opt: opt}, nil
+	c := &Consumer{runner: run, call: call, handle: h, opt: opt}
+	if r, ok := runnerAs[interface {
+		StoreKey(call semel.Call) store.Key
+	}](run); ok {
+		c.storeKey = r.StoreKey
+	}
+	return c, nil
 }
 
 // Handle tries one message and returns what should happen to the message. Handle does not
@@ -109,6 +117,9 @@ func (c *Consumer) identify(t *task) {
 	switch err = semeldriver.ReadableError(err); {
 	case err == nil:
 		t.m.Key = t.call.Key
+		if c.storeKey != nil {
+			t.m.Record = c.storeKey(t.call)
+		}
 	case errors.Is(err, ErrRejected):
 		t.refused = &driver.Disposition{Action: driver.Hold, Reason: driver.ReasonRejected, Err: err}
 	case errors.Is(err, ErrNoKey):

@@ -81,8 +81,9 @@ func (e *Event) level() slog.Level {
 // LogEvents makes an Options.Observe that logs each event. It logs as warnings: messages
 // for the dead letters or the quarantine, a message that stops the Consumer, and the kinds
 // EventGivenUp, EventOutage and EventReceiveFailed. It logs EventResumed as information,
-// and all other events for debugging. A line names the message by its topic and the
-// broker's ID, and not by its key. If l is nil, LogEvents uses slog.Default().
+// and all other events for debugging. A line names the message by its topic, the broker's
+// ID and, like the lines of semel.LogEvents, the operation, the tenant and the first 8
+// digits of the key's hash (see Message.Record). If l is nil, LogEvents uses slog.Default().
 func LogEvents(l *slog.Logger) func(context.Context, Event) {
 	return func(ctx context.Context, e Event) {
 		log, level := l, e.level()
@@ -94,7 +95,13 @@ func LogEvents(l *slog.Logger) func(context.Context, Event) {
 		}
 		var attrs []slog.Attr
 		if m := e.Message; m != nil {
-			attrs = append(attrs, slog.String("topic", m.Origin.Topic), slog.String("id", m.Origin.ID))
+			attrs = append(attrs, slog.String("topic", m.Origin.Topic))
+			if m.Origin.ID != "" {
+				attrs = append(attrs, slog.String("id", m.Origin.ID))
+			}
+			if k := m.Record; k.Value != "" {
+				attrs = append(attrs, slog.String("operation", k.Operation), slog.String("tenant", k.Tenant), slog.String("key", k.Short()))
+			}
 		}
 		if d := &e.Disposition; d.Reason != "" {
 			attrs = append(attrs, slog.String("action", d.Action.String()), slog.String("reason", string(d.Reason)), slog.Int("attempt", d.Attempt))

@@ -2,14 +2,19 @@ package consume_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/driver"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/memstore"
 )
 
 // Whoever sets no Observe learns of dead letters and outages from the log. A line has no
@@ -63,5 +68,43 @@ func TestServe_NoObserve_DeadLetterIsLogged(t *testing.T) {
 	r.end()
 	if !strings.Contains(out.String(), "orders/3/17") || !strings.Contains(out.String(), "no_key") {
 		t.Errorf("the log is %q", out.String())
+	}
+}
+
+// A line about a dead letter names its record as the Guard's lines do, so that an operator
+// finds the record by the hash, and shows neither key nor hashed tenant.
+func TestServe_DeadLetter_LogNamesItsRecord(t *testing.T) {
+	t.Parallel()
+	secret := []byte(strings.Repeat("s", 32))
+	for name, o := range map[string]*semel.Options{"keys as they are": {}, "hashed keys": {HashKeys: secret}} {
+		var out bytes.Buffer
+		g, err := semel.New(memstore.New(nil), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := semel.Call{Operation: "billing", Tenant: "ann", Key: "order-1", Payload: semel.NoPayload()}
+		c, err := consume.New(g, func(*consume.Message) (semel.Call, error) { return call, nil },
+			func(context.Context, *semel.Execution, *consume.Message) error {
+				return semel.Final(errors.New("no account"))
+			},
+			&consume.Options{Observe: consume.LogEvents(slog.New(slog.NewTextHandler(&out, nil)))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newSource(&consume.Message{Origin: consume.Origin{Topic: "orders"}})
+		r := serve(t, c, s)
+		for len(s.heard()) < 2 { // its copy, and its ack
+			select {
+			case <-r.done:
+				t.Fatal(r.err)
+			case <-time.After(time.Millisecond):
+			}
+		}
+		r.end()
+		k := store.Key{Operation: "billing", Tenant: "ann", Value: "order-1"}.Hashed(o.HashKeys)
+		want := fmt.Sprintf("topic=orders operation=billing tenant=%s key=%s action=dead-letter", k.Tenant, k.Short())
+		if log := out.String(); !strings.Contains(log, want) || strings.Contains(log, "order-1") || strings.Contains(log, "id=") {
+			t.Errorf("%s: the log is %q, want %s", name, log, want)
+		}
 	}
 }

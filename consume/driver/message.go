@@ -15,6 +15,10 @@ type Message struct {
 	// Key is the idempotency key. It is empty until the consumer's CallFunc
 	// has found it. A Consumer handles messages with equal keys one at a time.
 	Key string
+	// Record names the record of the message's call, for logs: with hashes, if the
+	// runner hashes keys. It is zero until the Consumer has found the call, and if the
+	// runner has no method StoreKey(semel.Call) store.Key, which a Guard and an Atomic have.
+	Record store.Key
 	// OrderKey makes messages wait for each other: a Consumer handles messages
 	// with equal order keys one at a time, in the order of their delivery. A
 	// message with an empty one waits for no other.

@@ -49,6 +49,9 @@ func NewAtomic(st *Store, o *semel.Options) (*Atomic, error) {
 // Retention is how long outcomes are kept.
 func (a *Atomic) Retention() time.Duration { return a.guard.Retention() }
 
+// StoreKey is the key under which the store has the record of a call: semel.Guard.StoreKey.
+func (a *Atomic) StoreKey(call semel.Call) store.Key { return a.guard.StoreKey(call) }
+
 // Ping returns nil if the store answers.
 func (a *Atomic) Ping(ctx context.Context) error { return a.guard.Ping(ctx) }
 

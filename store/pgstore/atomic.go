@@ -77,6 +77,9 @@ const defaultStoreTimeout = 5 * time.Second
 // Retention returns how long outcomes are kept: semel.Options.Retention.
 func (a *Atomic) Retention() time.Duration { return a.guard.Retention() }
 
+// StoreKey is the key under which the store has the record of a call: semel.Guard.StoreKey.
+func (a *Atomic) StoreKey(call semel.Call) store.Key { return a.guard.StoreKey(call) }
+
 // Ping returns nil if the store answers a read within StoreTimeout. Use it after
 // semel.ErrUnavailable, to tell an outage from trouble with one key.
 func (a *Atomic) Ping(ctx context.Context) error { return a.guard.Ping(ctx) }

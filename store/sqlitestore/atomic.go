@@ -104,6 +104,9 @@ func timedOut(life context.Context, err error) error {
 // Retention is how long outcomes are kept.
 func (a *Atomic) Retention() time.Duration { return a.g.Retention() }
 
+// StoreKey is the key under which the store has the record of a call: semel.Guard.StoreKey.
+func (a *Atomic) StoreKey(call semel.Call) store.Key { return a.g.StoreKey(call) }
+
 // Ping returns nil if the store answers.
 func (a *Atomic) Ping(ctx context.Context) error { return a.g.Ping(ctx) }
 

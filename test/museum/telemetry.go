@@ -10,6 +10,11 @@ const (
 // private.
 var telemetries = []Mutant{
 	{
+		Name: "telemetry: the log of a message shows a tenant that is hashed", Rule: "telemetry",
+		Dir: consumer, Func: "(*Consumer).identify", Package: consumer, Run: "TestServe_DeadLetter_LogNamesItsRecord",
+		Old: "c.storeKey(t.call)", New: "store.Key{Operation: t.call.Operation, Tenant: t.call.Tenant, Value: t.call.Key}",
+	},
+	{
 		Name: "telemetry: a call without a record ends twice", Rule: "telemetry",
 		Dir: core, Func: "(*pendingCall).refuse", Package: core, Run: "TestObserve_Unprotected_OneEndingEvent",
 		Old: "EndsCall: !c.runsBare(err)", New: "EndsCall: true",

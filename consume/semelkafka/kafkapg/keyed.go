@@ -87,7 +87,7 @@ func (l *keyedLedger) identify(m *consume.Message) (c semel.Call, err error) {
 		err = &semel.Error{Reason: semel.ErrInvalid, Operation: c.Operation, Cause: err}
 	}
 	if err == nil {
-		m.Key = c.Key
+		m.Key, m.Record = c.Key, l.atomic.StoreKey(c)
 	}
 	return c, err
 }

@@ -122,7 +122,7 @@ func (s *Service) gateChanged(open bool, reason string) {
 }
 
 // observe counts and logs an event of the consumer. The log names a message by its
-// place in the broker, because its key may be personal data.
+// place in the broker and by the hash of its key, because the key may be personal data.
 func (s *Service) observe(ctx context.Context, e consume.Event) {
 	s.decided.add(&e)
 	level, text := slog.LevelDebug, "a message "+e.Kind.String()
@@ -144,7 +144,7 @@ func (s *Service) observe(ctx context.Context, e consume.Event) {
 	}
 	args := []any{"event", e.Kind.String()}
 	if m := e.Message; m != nil {
-		args = append(args, "topic", m.Origin.Topic, "partition", m.Origin.Partition, "offset", m.Origin.Offset)
+		args = append(args, nameOf(m)...)
 		if e.Disposition.Reason != "" {
 			args = append(args, "action", e.Disposition.Action.String(), "reason", string(e.Disposition.Reason), "attempt", e.Disposition.Attempt)
 		}
@@ -156,6 +156,22 @@ func (s *Service) observe(ctx context.Context, e consume.Event) {
 		}
 	}
 	s.opt.Log.Log(ctx, level, text, args...)
+}
+
+// nameOf is what a line of the log says about a message: its place in the broker, as far as
+// the broker has one, and its record.
+func nameOf(m *consume.Message) []any {
+	args := []any{"topic", m.Origin.Topic}
+	if m.Origin.Partition != 0 || m.Origin.Offset != 0 {
+		args = append(args, "partition", m.Origin.Partition, "offset", m.Origin.Offset)
+	}
+	if m.Origin.ID != "" {
+		args = append(args, "id", m.Origin.ID)
+	}
+	if k := m.Record; k.Value != "" {
+		args = append(args, "operation", k.Operation, "tenant", k.Tenant, "key", k.Short())
+	}
+	return args
 }
 
 func decidedLevel(a driver.Action) (slog.Level, string) {

@@ -38,6 +38,9 @@ func newRunner(g *semel.Guard, gate *gate, stop <-chan struct{}, requests int) *
 // Retention is for consume.New.
 func (r *runner) Retention() time.Duration { return r.guard.Retention() }
 
+// StoreKey is for the consumer, which names the record of a message by it.
+func (r *runner) StoreKey(call semel.Call) store.Key { return r.guard.StoreKey(call) }
+
 // Ping is for the consumer, which tells an outage of the store by it.
 func (r *runner) Ping(ctx context.Context) error { return r.guard.Ping(ctx) }
 
