@@ -202,6 +202,11 @@ func (x *Execution) complete(ctx context.Context, o store.Outcome) error {
 
 func (x *Execution) isCompleted() bool { return x.completed.Load() == completed }
 
+// DownstreamKey is the Execution.DownstreamKey of the call that has a record with the key k,
+// for people and programs that ask another system about a call that does not run. For
+// Execution.StepDownstreamKey the operation of k is followed by "#" and the name of the step.
+func DownstreamKey(k store.Key, name string) string { return downstreamKey(k, name) }
+
 // downstreamKey hashes the fields, each after its length. It uses no secret,
 // because a rotated secret would give a retry another key; that of Options.HashKeys,
 // which may be in k, cannot be rotated.

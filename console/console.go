@@ -23,8 +23,8 @@ type Options struct {
 	// ShowBodies shows kept answers, and the inputs and results of steps. Cookies are
 	// never shown.
 	ShowBodies bool
-	// Retention is how long a record is kept after a verdict: 24 h by default. Use that
-	// of the services.
+	// Retention is how long a record is kept after a verdict: 7 days by default. Use at
+	// least the longest of the services: a repeat that comes later is a new call.
 	Retention time.Duration
 	// Sagas are the names of the definitions whose sagas can be listed. Stuck ones are
 	// shown without it.
@@ -73,7 +73,7 @@ func New(st store.Store, o *Options) (*Console, error) {
 	if c.options.Retention < 0 || c.options.SearchTime < 0 {
 		return nil, fmt.Errorf("console: options: Retention %v and SearchTime %v must not be negative", c.options.Retention, c.options.SearchTime)
 	}
-	c.options.Retention = cmp.Or(c.options.Retention, 24*time.Hour)
+	c.options.Retention = cmp.Or(c.options.Retention, 7*24*time.Hour)
 	c.options.SearchTime = cmp.Or(c.options.SearchTime, 5*time.Second)
 	if c.options.Log == nil {
 		c.options.Log = slog.Default()

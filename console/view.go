@@ -57,7 +57,7 @@ func entryOf(f *store.Found) entry {
 		Holder: r.Holder, Error: lasterror.Shown(r), Created: r.Created, Updated: r.Updated, Until: r.Until, Completed: r.Completed, Expires: r.Expires, Now: f.Now,
 	}
 	if m, ok := lasterror.Of(r); ok {
-		e.ErrorMeaning, e.ErrorNext = m.Happened+" ("+m.Code+")", m.Next
+		e.ErrorMeaning, e.ErrorNext = m.Happened+" ("+m.Code+")", strings.Replace(m.Next, "decide by semel inspect resolve", "decide below, or by semel inspect resolve", 1)
 	}
 	e.Work = e.Key.Operation
 	if e.Saga {

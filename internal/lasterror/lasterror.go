@@ -55,9 +55,17 @@ var Table = []Meaning{
 	{"connect.*", "the method has answered with the Connect code in the name", "nothing: duplicates get the same answer. Against a wrong one: semel inspect reopen"},
 }
 
+// handlerStatus takes the place of status_* for a handler of package semelhttp, which has not
+// the options of semel proxy.
+var handlerStatus = Meaning{Happened: "the handler answered with the status in the code, which leaves open whether the request took effect",
+	Next: askService + ". If the status says that nothing was done, let the handler call semelhttp.NoEffect, or set Options.Judge; if it is a result, semelhttp.Final"}
+
+// proxyOperation is the operation of the records of semel proxy, whose service is the handler.
+const proxyOperation = "http"
+
 // statusText begins the last error of an answer that leaves doubt, in package semelhttp
 // and in semel deliver.
-var statusText = regexp.MustCompile(`^the (?:handler|service) answered ([1-5][0-9]{2})\b`)
+var statusText = regexp.MustCompile(`^the (handler|service) answered ([1-5][0-9]{2})\b`)
 
 // ByCode explains a code.
 func ByCode(code string) (Meaning, bool) {
@@ -103,7 +111,11 @@ func of(r *store.Record) (Meaning, bool) {
 		}
 	}
 	if m := statusText.FindStringSubmatch(r.LastError); m != nil {
-		return ByCode("status_" + m[1])
+		code := "status_" + m[2]
+		if m[1] == "handler" && r.Key.Operation != proxyOperation {
+			return Meaning{code, handlerStatus.Happened, handlerStatus.Next}, true
+		}
+		return ByCode(code)
 	}
 	return ByCode(r.LastError)
 }

@@ -86,6 +86,20 @@ func TestOf_NextStep_IsForThePolicyOfTheRecord(t *testing.T) {
 	}
 }
 
+// The middleware has no option of semel proxy, so its records must not advise one.
+func TestOf_HandlerAnswered_AdviceIsForItsDoor(t *testing.T) {
+	for operation, want := range map[string][2]string{
+		"http":           {"the service answered", "--no-effect-statuses"},
+		"POST /payments": {"the handler answered", "semelhttp.NoEffect"},
+	} {
+		m, ok := lasterror.Of(&store.Record{Key: store.Key{Operation: operation}, Policy: store.Park, State: store.Unknown, LastError: "the handler answered 500: it may have been done"})
+		if !ok || m.Code != "status_500" || !strings.HasPrefix(m.Happened, want[0]) || !strings.Contains(m.Next, want[1]) ||
+			operation != "http" && strings.Contains(m.Next, "--") || strings.Contains(m.Next, "Under ") {
+			t.Errorf("%s: %+v, %v", operation, m, ok)
+		}
+	}
+}
+
 func TestShown_BareCode_BecomesSentence(t *testing.T) {
 	for text, want := range map[string]string{
 		"upstream_lost": "the request was sent to the service, and no whole answer came (upstream_lost)",

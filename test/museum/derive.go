@@ -8,6 +8,16 @@ var derivations = []Mutant{
 	derives("the owner", "name+fmt.Sprint(x.lease.Owner)"),
 	derives("the secrets", "name+fmt.Sprint(len(x.guard.options.Secrets))"),
 	{
+		Name: "an operator gets the key of the call for that of its step", Rule: "rule 15",
+		Dir: "cmd/semel/internal/cli", Func: "(*view).addDownstreamKeys", Package: "cmd/semel/internal/cli", Run: "TestInspectGet_DownstreamKey_IsTheHandlers",
+		Old: `k.Operation + "#" + name[:i]`, New: "k.Operation",
+	},
+	{
+		Name: "a verdict is kept for a day", Rule: "rule 7",
+		Dir: "cmd/semel/internal/cli", Func: "type inspectResolveCmd", Package: "cmd/semel/internal/cli", Run: "TestInspectGet_DownstreamKey_IsTheHandlers",
+		Old: `default:"7d" help:"How long the verdict`, New: `default:"1d" help:"How long the verdict`,
+	},
+	{
 		Name: "a derived key does not depend on its step", Rule: "rule 15",
 		Dir: core, Func: "downstreamKey", Package: core, Run: "TestDownstreamKey_AnyAttempt_StableAndDistinct",
 		Old: "b = append(b, name...)", New: "b = append(b, name[:0]...)",

@@ -33,7 +33,7 @@ type consoleCmd struct {
 	TLSCert    string          `name:"tls-cert" placeholder:"FILE" help:"Serve HTTPS with this certificate chain (PEM)."`
 	TLSKey     string          `name:"tls-key" placeholder:"FILE" help:"The private key of --tls-cert (PEM)."`
 	ShowBody   bool            `name:"show-body" help:"Show kept answers, the results of steps and the bodies of messages, too. Cookies are never shown."`
-	Retention  config.Duration `name:"retention" placeholder:"TIME" default:"1d" help:"How long a record is kept after a verdict (default ${default}). Use the same value as semel proxy."`
+	Retention  config.Duration `name:"retention" placeholder:"TIME" default:"7d" help:"How long a record is kept after a verdict (default ${default}). Use at least the longest retention of the processes that use the store: semel proxy has 1d, semel deliver and consumers have 7d, unless it is set. After that a repeat is a new call."`
 	Metrics    []string        `name:"metrics" placeholder:"URL,…" help:"The /metrics of semel proxy or semel deliver, such as http://10.0.0.7:9090/metrics: their calls a minute are drawn."`
 	Saga       []string        `name:"saga" placeholder:"NAME,…" help:"Definitions whose sagas can be chosen from a list."`
 }

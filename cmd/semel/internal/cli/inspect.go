@@ -142,6 +142,9 @@ func notFound(ctx context.Context, h store.Store, given store.Key) error {
 	if lapsed.IsSaga(k) {
 		return sagaNotFound(k)
 	}
+	if given.Operation == "" {
+		tenant += `. The operation "http" is only the default, and semel proxy's. A service in Go and semel deliver have others, such as "POST /payments": give --operation; semel inspect list shows it`
+	}
 	return noRecordError(fmt.Sprintf("not found: %s%s. The record may have expired, or have been erased: the audit trail of semel erase (its --audit) says so. "+
 		"semel inspect list shows all records; for a saga give --operation 'NAME%s'; if the store has hashes of keys, give --hash-keys-file", searched, tenant, lapsed.SagaSuffix))
 }

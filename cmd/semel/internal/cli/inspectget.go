@@ -22,6 +22,8 @@ type inspectGetCmd struct {
 	keyMissing bool `kong:"-"` // the file of --encryption-keys does not have the record's key
 
 	ShowBody bool `name:"show-body" help:"Also show the headers and the body of the kept answer, and the results of steps. Cookies are never shown."`
+
+	DownstreamKeys []string `name:"downstream-key" placeholder:"NAME" sep:"none" help:"Also show the key that the handler has sent to another system: the NAME is the one of x.DownstreamKey(NAME). For x.StepDownstreamKey(STEP, NAME), and in a step, it is STEP#NAME. Can be repeated."`
 }
 
 // Help implements kong.HelpProvider.
@@ -33,6 +35,7 @@ Examples:
     semel inspect get 8e03978e-40d5-43dd-bc93-6894a57f9324 --tenant ann
     semel inspect get k1 --operation payments --store sqlite:/var/lib/semel.db --show-body --json
     semel inspect get k1 --tenant ann --hash-keys-file /etc/semel/hash-keys
+    semel inspect get k1 --operation payments --downstream-key bank
     semel inspect get 5f3a09c1        # the hash that logs show instead of the key: 8 hexadecimal digits; reads all records
 `
 }
@@ -62,6 +65,7 @@ func (c *inspectGetCmd) show(ctx context.Context, e *env) error {
 		}
 		v := viewOf(&f, c.ShowBody)
 		v.addSteps(steps, c.ShowBody)
+		v.addDownstreamKeys(f.Record.Key, c.DownstreamKeys)
 		if v.Answer != nil {
 			v.Answer.keyMissing = c.keyMissing
 		}
@@ -132,60 +136,10 @@ type stepView struct {
 	Attempt  int       `json:"attempt"`
 	Failed   bool      `json:"failed,omitempty"` // a final failure, which is kept
 	Result   answer    `json:"result"`
+	// At.Key of a step of a saga, or of its compensation.
+	DownstreamKey string `json:"downstream_key,omitempty"`
 
 	decision *decisionView // of an operator about a saga, which the step keeps
-}
-
-// formerOwnerView is a former owner of a record as operators see it.
-type formerOwnerView struct {
-	Owner    string      `json:"owner"`
-	Holder   string      `json:"holder"`
-	Fence    uint64      `json:"fence"`
-	Attempt  int         `json:"attempt"`
-	State    store.State `json:"state"` // of the record, when the owner was replaced
-	Next     store.State `json:"next"`  // the state that followed
-	HowEnded string      `json:"how_ended"`
-	Ended    time.Time   `json:"ended"`
-
-	isSaga   bool   // of a saga
-	operator bool   // an operator who decided, and no process
-	name     string // of the attempt, such as "attempt 1 after the reopening"
-}
-
-// String is the former owner in one line.
-func (o *formerOwnerView) String() string {
-	until := "until"
-	switch { // it had no process
-	case o.State == store.Unknown && o.isSaga:
-		until = "stuck since"
-	case o.State == store.Unknown:
-		until = "in doubt since"
-	}
-	return fmt.Sprintf("%s %s: %s; %s, %s, fence %d, owner %s", until, o.Ended.Format(time.RFC3339Nano), o.HowEnded, o.Holder, o.name, o.Fence, o.Owner)
-}
-
-// decisionView is what somebody has decided about a call.
-type decisionView struct {
-	Time         time.Time `json:"time"`
-	Decision     string    `json:"decision"` // such as "it happened", "reopened" or "retry"
-	By           string    `json:"by"`       // the process or the operator, and the operator's reason
-	DoubtNotKept bool      `json:"doubt_not_kept,omitempty"`
-
-	// Of a decision about a saga: the step that keeps it, and how the saga was stuck.
-	Step  string     `json:"step,omitempty"`
-	Stuck *stuckView `json:"stuck,omitempty"`
-}
-
-// String is the decision in one line.
-func (d *decisionView) String() string {
-	s := fmt.Sprintf("at %s: %s", d.Time.Format(time.RFC3339Nano), d.Decision)
-	if d.By != "" {
-		s += "; " + d.By
-	}
-	if d.DoubtNotKept {
-		s += "; the record does not keep since when it was in doubt"
-	}
-	return s
 }
 
 // lookWithSteps finds a record and its steps, of one moment.
@@ -229,7 +183,7 @@ func (v *view) addSteps(steps []store.Step, showBody bool) {
 			o.Result.BodyBase64 = base64.StdEncoding.EncodeToString(s.Outcome.Body)
 		}
 		if v.isSaga() {
-			o.decision = decisionIn(s)
+			o.decision, o.DownstreamKey = decisionIn(s), sagaStepKey(v.key(), s.Name)
 		}
 		if o.decision != nil {
 			v.Decisions = append(v.Decisions, *o.decision)
@@ -247,6 +201,9 @@ func (s *stepView) String() string {
 	text := fmt.Sprintf("%s %s, %s", what, s.when(), s.Result.String())
 	if s.Result.Body != "" {
 		text += ": " + s.Result.Body
+	}
+	if s.DownstreamKey != "" {
+		text += ", its downstream key: " + s.DownstreamKey
 	}
 	return text
 }

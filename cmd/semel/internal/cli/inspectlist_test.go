@@ -115,7 +115,8 @@ func TestInspectGet_KeyOfSaga_NamesItsOperation(t *testing.T) {
 func TestInspectGet_NoRecord_SaysWhyInShortSentences(t *testing.T) {
 	t.Parallel()
 	url, _ := seed(t)
-	const end = "The record may have expired, or have been erased: the audit trail of semel erase (its --audit) says so."
+	const end = `The operation "http" is only the default, and semel proxy's. A service in Go and semel deliver have others, such as "POST /payments": give --operation; semel inspect list shows it. ` +
+		"The record may have expired, or have been erased: the audit trail of semel erase (its --audit) says so."
 	for start, args := range map[string][]string{
 		`not found: operation "http", no tenant, this key; nor is there another key with this hash. If the key is of a tenant, give --tenant. `: {"3d923a06"},
 		`not found: operation "http", no tenant, this key. If the key is of a tenant, give --tenant. `:                                          {"none"},
@@ -127,6 +128,9 @@ func TestInspectGet_NoRecord_SaysWhyInShortSentences(t *testing.T) {
 		if r.code != program.ExitFailed || !strings.Contains(r.stderr, start+end) {
 			t.Errorf("%q is not in %+v", start+end, r)
 		}
+	}
+	if r := command(t, "inspect", "get", "--store", url, "none", "--operation", "pay"); strings.Contains(r.stderr, "only the default") {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -112,3 +112,98 @@ func (c *inspectReopenCmd) show(ctx context.Context, e *env, h storeurl.Handle, 
 	_, err = fmt.Fprintf(e.stdout, "reopened: the record is %s now, with fence %d\n", v.State, v.Fence)
 	return err
 }
+
+// formerOwnerView is a former owner of a record as operators see it.
+type formerOwnerView struct {
+	Owner    string      `json:"owner"`
+	Holder   string      `json:"holder"`
+	Fence    uint64      `json:"fence"`
+	Attempt  int         `json:"attempt"`
+	State    store.State `json:"state"` // of the record, when the owner was replaced
+	Next     store.State `json:"next"`  // the state that followed
+	HowEnded string      `json:"how_ended"`
+	Ended    time.Time   `json:"ended"`
+
+	isSaga   bool   // of a saga
+	operator bool   // an operator who decided, and no process
+	name     string // of the attempt, such as "attempt 1 after the reopening"
+}
+
+// String is the former owner in one line.
+func (o *formerOwnerView) String() string {
+	until := "until"
+	switch { // it had no process
+	case o.State == store.Unknown && o.isSaga:
+		until = "stuck since"
+	case o.State == store.Unknown:
+		until = "in doubt since"
+	}
+	return fmt.Sprintf("%s %s: %s; %s, %s, fence %d, owner %s", until, o.Ended.Format(time.RFC3339Nano), o.HowEnded, o.Holder, o.name, o.Fence, o.Owner)
+}
+
+// decisionView is what somebody has decided about a call.
+type decisionView struct {
+	Time         time.Time `json:"time"`
+	Decision     string    `json:"decision"` // such as "it happened", "reopened" or "retry"
+	By           string    `json:"by"`       // the process or the operator, and the operator's reason
+	DoubtNotKept bool      `json:"doubt_not_kept,omitempty"`
+
+	// Of a decision about a saga: the step that keeps it, and how the saga was stuck.
+	Step  string     `json:"step,omitempty"`
+	Stuck *stuckView `json:"stuck,omitempty"`
+}
+
+// String is the decision in one line.
+func (d *decisionView) String() string {
+	s := fmt.Sprintf("at %s: %s", d.Time.Format(time.RFC3339Nano), d.Decision)
+	if d.By != "" {
+		s += "; " + d.By
+	}
+	if d.DoubtNotKept {
+		s += "; the record does not keep since when it was in doubt"
+	}
+	return s
+}
+
+// downstreamKeyView is a key that a handler has sent to another system.
+type downstreamKeyView struct {
+	Name string `json:"name"`
+	Key  string `json:"key"`
+}
+
+// addDownstreamKeys adds keys that the handler of a record has sent, by their names. The part
+// of a name before the last # is that of a step.
+func (v *view) addDownstreamKeys(k store.Key, names []string) {
+	for _, name := range names {
+		of, last := k, name
+		if i := strings.LastIndex(name, "#"); i >= 0 {
+			of.Operation, last = k.Operation+"#"+name[:i], name[i+1:]
+		}
+		v.DownstreamKeys = append(v.DownstreamKeys, downstreamKeyView{name, semel.DownstreamKey(of, last)})
+	}
+}
+
+// key is the key of the record.
+func (v *view) key() store.Key {
+	return store.Key{Operation: v.Operation, Tenant: v.Tenant, Value: v.Key}
+}
+
+// sagaStepKey is the At.Key of a recorded step of a saga, or of its compensation. Empty: the step
+// is none of the definition. A Parked step is recorded as begun before it sends its key.
+func sagaStepKey(of store.Key, recorded string) string {
+	step, _, begun := strings.Cut(recorded, history.SagaBegun)
+	if !begun && history.StepEvent(recorded) != "" || strings.HasPrefix(recorded, "saga:") {
+		return ""
+	}
+	return semel.DownstreamKey(of, step)
+}
+
+// sweepStep says what an operator can do about a call whose process is gone.
+func (c *storeFlag) sweepStep() []string {
+	return []string{"its lease has ended; the next repeat or a sweep acts on it. To sweep now:", "semel sweep --once" + c.flags()}
+}
+
+// waitStep says what an operator can do about a call that runs.
+func (c *storeFlag) waitStep(r *store.Record) []string {
+	return []string{"wait: it runs, and its process renews the lease. If the process has died, after " + r.Until.Format(time.RFC3339Nano) + ":", "semel sweep --once" + c.flags()}
+}

@@ -35,7 +35,7 @@ type inspectResolveCmd struct {
 	BodyFile  string          `name:"body-file" placeholder:"FILE" help:"For happened: the body of the answer, or the encoded result; - is standard input. None: an empty body."`
 	Codec     string          `name:"codec" placeholder:"NAME" help:"For happened, if the operation is a call of semel.Do: the codec of its result, such as json, which is in --body-file. Give it instead of --status; raw stands for a handler that returns an Outcome without a codec."`
 	HTTP      bool            `name:"http" help:"For happened with --status: the operation is served over HTTP, although its record does not show it (semelhttp with Options.Payload)."`
-	Retention config.Duration `name:"retention" placeholder:"TIME" default:"1d" help:"How long the verdict is kept (default ${default}). Use the same value as semel proxy."`
+	Retention config.Duration `name:"retention" placeholder:"TIME" default:"7d" help:"How long the verdict is kept (default ${default}). Use at least the retention of the process that made the record, which is 1d for semel proxy and a Guard, and 7d for semel deliver and consumers, unless it is set. After that a repeat is a new call, so a longer time is safe."`
 }
 
 // Help implements kong.HelpProvider.
@@ -135,7 +135,7 @@ func (c *inspectResolveCmd) checkShape(r *store.Record) error {
 	case c.Codec != "" && isHTTP(r):
 		return fmt.Errorf("%w: this is a request over HTTP, whose answer has a status; give --status instead of --codec", errRefused)
 	case c.Status != 0 && !isHTTP(r) && !c.HTTP:
-		return fmt.Errorf("%w: the record does not show a request over HTTP. If it is a call of semel.Do, give its result by --codec json --body-file instead of --status, or no caller can read it; if it is served by semelhttp with Options.Payload, add --http", errRefused)
+		return fmt.Errorf("%w: the record does not show a request over HTTP. If it is a call of semel.Do, give its result by --codec json --body-file instead of --status, or no caller can read it; if it is a message, whose answer nobody reads, give --codec raw; if it is served by semelhttp with Options.Payload, add --http", errRefused)
 	}
 	return nil
 }
@@ -200,7 +200,7 @@ func (c *inspectResolveCmd) verdict(e *env) (semel.Verdict, error) {
 		return c.encoded(e)
 	}
 	if c.Status == 0 {
-		return semel.Verdict{}, wrong("--verdict", c.Verdict, "needs the answer that duplicates get: --status 200 to 599 for a request over HTTP, --codec and --body-file for a call of semel.Do")
+		return semel.Verdict{}, wrong("--verdict", c.Verdict, "needs the answer that duplicates get: --status 200 to 599 for a request over HTTP, --codec and --body-file for a call of semel.Do, --codec raw for a message")
 	}
 	if c.Status < 200 || c.Status > 599 {
 		return semel.Verdict{}, wrong("--status", c.Status, "must be from 200 to 599 for the verdict happened; for a call of semel.Do give --codec and --body-file")

@@ -59,6 +59,8 @@ type view struct {
 	FormerOwners []formerOwnerView `json:"former_owners,omitempty"`
 	Decisions    []decisionView    `json:"decisions,omitempty"` // by operators and reconcilers, the earliest first
 	Steps        []stepView        `json:"steps,omitempty"`     // recorded, in their order
+	// Of the names of --downstream-key.
+	DownstreamKeys []downstreamKeyView `json:"downstream_keys,omitempty"`
 
 	shownError string   // the last error in words; not in the JSON
 	next       []string // the commands for an operator; not in the JSON
@@ -196,11 +198,16 @@ func (v *view) print(w io.Writer) error {
 			text := v.Steps[i].when()
 			if strings.Contains(v.Steps[i].Name, history.SagaSkip) { // only a skip has a result
 				text = strings.TrimPrefix(v.Steps[i].String(), "done ")
+			} else if key := v.Steps[i].DownstreamKey; key != "" {
+				text += ", its downstream key: " + key
 			}
 			line(clean(event), text)
 			continue
 		}
 		line("step "+clean(v.Steps[i].Name), &v.Steps[i])
+	}
+	for _, k := range v.DownstreamKeys {
+		line("key sent to "+clean(k.Name), k.Key)
 	}
 	for i, text := range v.next {
 		if i == 0 {
@@ -252,16 +259,6 @@ func clean(s string) string { return input.Clean(s) }
 // answer has a status.
 func isHTTP(r *store.Record) bool { return strings.HasPrefix(r.Fingerprint.Alg, "semelhttp/") }
 
-// sweepStep says what an operator can do about a call whose process is gone.
-func (c *storeFlag) sweepStep() []string {
-	return []string{"its lease has ended; the next repeat or a sweep acts on it. To sweep now:", "semel sweep --once" + c.flags()}
-}
-
-// waitStep says what an operator can do about a call that runs.
-func (c *storeFlag) waitStep(r *store.Record) []string {
-	return []string{"wait: it runs, and its process renews the lease. If the process has died, after " + r.Until.Format(time.RFC3339Nano) + ":", "semel sweep --once" + c.flags()}
-}
-
 // nextStep says what an operator can do about a call in doubt or a stuck saga, with commands
 // that can be pasted into a shell. Empty for any other record.
 func (c *storeFlag) nextStep(r *store.Record, steps []store.Step) []string {
@@ -280,12 +277,20 @@ func (c *storeFlag) nextStep(r *store.Record, steps []store.Step) []string {
 	resolve := func(verdict string) string {
 		return shell.Command("semel inspect resolve", []string{r.Key.Value}, shell.Flag("operation", r.Key.Operation), flags, " --verdict "+verdict)
 	}
+	const kept = " --retention 7d"
 	answer := "--codec json --body-file result.json"
 	if isHTTP(r) {
 		answer = "--status 201 --header 'Content-Type: application/json' --body-file answer.json"
 	}
-	return []string{
-		"find out in the other system whether it took effect, then one of:",
-		resolve("happened " + answer), resolve("did-not-happen"), resolve("failed"),
+	next := []string{
+		"find out in the other system whether it took effect, then (the retention is at least the service's own) one of:",
+		resolve("happened " + answer + kept), resolve("did-not-happen"), resolve("failed" + kept),
 	}
+	if !isHTTP(r) {
+		next = append(next, "of a message nobody reads the answer: --codec raw instead of --codec json --body-file result.json")
+	}
+	if r.Key.Operation != "http" { // semel proxy passes on the client's key
+		next = append(next, "the key that the handler has sent by x.DownstreamKey(NAME): "+c.getCommand(r.Key)+" --downstream-key NAME")
+	}
+	return next
 }
