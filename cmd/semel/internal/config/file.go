@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -137,6 +138,26 @@ var types = map[string]string{
 	"config.File": "options, such as listen: 127.0.0.1:8080", "config.Rule": "a rule, such as {match: POST /payments}", "[]config.Rule": "a list of rules",
 }
 
+// meant is the field that somebody has written with underscores or with capitals.
+func meant(field string) string {
+	name := strings.ToLower(strings.ReplaceAll(field, "_", "-"))
+	var known func(t reflect.Type) bool
+	known = func(t reflect.Type) bool {
+		for i := range t.NumField() {
+			f := t.Field(i)
+			tag, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+			if tag == name || f.Type.Kind() == reflect.Struct && known(f.Type) {
+				return true
+			}
+		}
+		return false
+	}
+	if name == field || !known(reflect.TypeFor[File]()) && !known(reflect.TypeFor[Rule]()) {
+		return ""
+	}
+	return "; did you mean " + name + "?"
+}
+
 // mistakes turns a YAML error into one that names file, line and field.
 func (s *Source) mistakes(err error) error {
 	texts := []string{strings.TrimPrefix(err.Error(), "yaml: ")}
@@ -158,7 +179,7 @@ func (s *Source) mistake(text string) error {
 	line, _ := strconv.Atoi(m[1]) // digits, or 0, which is no line
 	e := &input.Error{Field: fmt.Sprintf("%s:%d", s.name, line), Want: m[2]}
 	if u := unknown.FindStringSubmatch(m[2]); u != nil {
-		e.Value, e.Want = u[1], "is no field that is known here; see semel proxy --help"
+		e.Value, e.Want = u[1], "is no field that is known here"+meant(u[1])+"; see semel proxy --help"
 		return e
 	}
 	if field := s.fieldAt(line); field != "" {

@@ -101,3 +101,19 @@ func FuzzConfig(f *testing.F) {
 		}
 	})
 }
+
+// A value that cannot be read does not hide the others, nor the fields that are unknown.
+func TestParse_SeveralMistakes_NamesAll(t *testing.T) {
+	_, err := Parse("f", []byte("lease: 30\ntenant_keys: 5\nmax-body: 10 apples\nrequire-key: maybe\nrules:\n- match: /a\n  wait: soon\n  on_doubt: park\n"))
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{
+		`f:1: lease: "30" is not a duration`, `f:2: "tenant_keys": is no field that is known here; did you mean tenant-keys?`, `f:3: max-body: "10 apples" is not a size`,
+		`f:4: require-key: "maybe": must be true or false`, `f:7: rules[0].wait: "soon" is not a duration`, `f:8: "on_doubt": is no field that is known here; did you mean on-doubt?`,
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("no %s in\n%v", want, err)
+		}
+	}
+}

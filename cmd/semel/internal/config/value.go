@@ -87,8 +87,8 @@ func scalar(n *yaml.Node, parse func([]byte) error) error {
 	if n.Kind == yaml.ScalarNode {
 		err = parse([]byte(n.Value))
 	}
-	if err != nil {
-		return fmt.Errorf("line %d: %w", n.Line, err)
+	if err != nil { // of this type, so that the decoder goes on to the other fields
+		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %v", n.Line, err)}}
 	}
 	return nil
 }
