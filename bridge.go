@@ -30,9 +30,6 @@ func (d driverGuard) RunIn(ctx context.Context, tx store.Tx, call Call, fn Handl
 	return d.guard.runIn(ctx, tx, call, fn)
 }
 
-// Observed reports whether the Guard has Options.Observe.
-func (d driverGuard) Observed() bool { return d.guard != nil && d.guard.options.Observe != nil }
-
 // NewTxCall returns a driver.TxCall as any.
 func (d driverGuard) NewTxCall(call Call) (any, error) {
 	t := &driverTxCall{}

@@ -2,8 +2,6 @@ package semel
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -144,7 +142,7 @@ func (x *Execution) Fingerprint() string { return hex.EncodeToString([]byte(x.fi
 // With Options.HashKeys it is made of the hashes of tenant and key.
 //
 // A step has keys of its own. Outside of the step, StepDownstreamKey returns them.
-func (x *Execution) DownstreamKey(name string) string { return downstreamKey(x.key, name) }
+func (x *Execution) DownstreamKey(name string) string { return x.key.Downstream(name) }
 
 // StepDownstreamKey is the DownstreamKey of that name which a step of the run has. A
 // reconciler asks another system by it what a step has done: it gets the Execution of the
@@ -154,7 +152,7 @@ func (x *Execution) StepDownstreamKey(step, name string) string {
 	if x.step != "" {
 		step = x.step + "#" + step
 	}
-	return downstreamKey(x.stepKey(step), name)
+	return x.stepKey(step).Downstream(name)
 }
 
 // Step makes a recovery point: a call to run by Do with the same Guard, or with a
@@ -201,26 +199,6 @@ func (x *Execution) complete(ctx context.Context, o store.Outcome) error {
 }
 
 func (x *Execution) isCompleted() bool { return x.completed.Load() == completed }
-
-// DownstreamKey is the Execution.DownstreamKey of the call that has a record with the key k,
-// for people and programs that ask another system about a call that does not run. For
-// Execution.StepDownstreamKey the operation of k is followed by "#" and the name of the step.
-func DownstreamKey(k store.Key, name string) string { return downstreamKey(k, name) }
-
-// downstreamKey hashes the fields, each after its length. It uses no secret,
-// because a rotated secret would give a retry another key; that of Options.HashKeys,
-// which may be in k, cannot be rotated.
-func downstreamKey(k store.Key, name string) string {
-	parent := k.Digest()
-	b := append(make([]byte, 0, 128), "semel derive 1\x00"...)
-	b = append(b, parent[:]...)
-	b = binary.BigEndian.AppendUint32(b, uint32(len(name)))
-	b = append(b, name...)
-	sum := sha256.Sum256(b)
-	u := sum[:16]
-	u[6], u[8] = u[6]&0x0f|0x80, u[8]&0x3f|0x80 // RFC 9562: version 8, variant 10
-	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
-}
 
 type executionKey struct{}
 

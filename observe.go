@@ -68,7 +68,7 @@ const (
 )
 
 func (g *Guard) observe(ctx context.Context, e Event, k store.Key) {
-	if g.options.Observe == nil {
+	if g.options.Observe == nil && !e.needsSomebody() {
 		return
 	}
 	e.Operation, e.Tenant, e.Key = k.Operation, k.Tenant, k.Short()
@@ -80,7 +80,17 @@ func (g *Guard) observe(ctx context.Context, e Event, k store.Key) {
 }
 
 func (g *Guard) report(ctx context.Context, e Event) {
-	callback.Report(ctx, "semel: Observe", func() { g.options.Observe(ctx, e) })
+	observe := g.options.Observe
+	if observe == nil {
+		observe = LogEvents(nil)
+	}
+	callback.Report(ctx, "semel: Observe", func() { observe(ctx, e) })
+}
+
+// needsSomebody reports whether a Guard without Options.Observe logs the event. A call that
+// an outage has refused is none: its caller has the error.
+func (e *Event) needsSomebody() bool {
+	return e.level() >= slog.LevelWarn && (e.Kind != EventRefused || !errors.Is(e.Err, ErrUnavailable))
 }
 
 // afterTx is an event of a call in a transaction after the call has ended with err. If
@@ -100,7 +110,7 @@ func (e Event) afterTx(err error) Event {
 
 // observeEnd reports how a run ended.
 func (g *Guard) observeEnd(ctx context.Context, x *Execution, kind string, err error) {
-	if g.options.Observe == nil {
+	if g.options.Observe == nil && kind == EventExecuted {
 		return
 	}
 	g.observe(ctx, Event{

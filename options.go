@@ -125,7 +125,10 @@ type Options struct {
 	// block. Nil: Holder. See semelotel.Telemetry.TxHolder, which adds the trace.
 	TxHolder func(ctx context.Context, holder string) string
 	// Observe gets each event, on the goroutine where it happens. It must not
-	// block. A panic of Observe is logged and has no effect. Nil: none. See LogEvents.
+	// block. A panic of Observe is logged and has no effect. Nil: only the events that need
+	// somebody go to slog.Default(), as LogEvents writes them: a call that is parked, has used
+	// up its attempts, ran without a record, or whose outcome is not stored. A function that
+	// does nothing turns that off.
 	Observe func(ctx context.Context, e Event)
 }
 

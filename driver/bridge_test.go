@@ -31,13 +31,6 @@ func TestBridge_MethodsOfSemel_SatisfyInterfaces(t *testing.T) {
 	}
 }
 
-func TestHeldEvents_NilGuard_ContextStays(t *testing.T) {
-	var h HeldEvents
-	if ctx := t.Context(); h.Context(ctx, nil) != ctx {
-		t.Error("the context is another one")
-	}
-}
-
 func isExecutionMethods(v any) bool {
 	_, ok := v.(executionMethods)
 	return ok

@@ -24,7 +24,6 @@ import (
 type guardMethods interface {
 	RunIn(ctx context.Context, tx store.Tx, call semel.Call, fn semel.Handler) (semel.Result, error)
 	NewTxCall(call semel.Call) (txCall any, err error)
-	Observed() bool
 }
 
 // executionMethods are the methods of a *semel.Execution that only this package
@@ -55,12 +54,7 @@ type HeldEvents struct{ events held.Events }
 
 // Context returns a context for RunIn and TxCall, so that h keeps the events of the call. The
 // handler's own calls report theirs at once.
-func (h *HeldEvents) Context(ctx context.Context, g *semel.Guard) context.Context {
-	if !bridge.Guard(g).(guardMethods).Observed() {
-		return ctx
-	}
-	return held.With(ctx, &h.events)
-}
+func (h *HeldEvents) Context(ctx context.Context) context.Context { return held.With(ctx, &h.events) }
 
 // Forget drops the events of a transaction that was rolled back and runs again.
 func (h *HeldEvents) Forget() { h.events.Forget() }

@@ -17,7 +17,7 @@ func TestWork_StopsDuringLastStep_LeavesNoTimer(t *testing.T) {
 		d := w.three()
 		d.Run = func(ctx context.Context, r *saga.Run, _ order) (string, error) {
 			return saga.Step(ctx, r, "charge", func(context.Context, saga.At) (string, error) {
-				time.Sleep(2 * time.Minute)
+				<-time.After(2 * time.Minute)
 				return "", nil
 			}, nil)
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 )
 
 // Key identifies a record. Equal values of two tenants, or of two operations, are
@@ -58,6 +59,25 @@ func (k Key) Hashed(secret []byte) Key {
 	}
 	k.Value = value
 	return k
+}
+
+// Downstream is the semel.Execution.DownstreamKey of the call whose record has the key k, for
+// people and programs that ask another system about a call that does not run. For
+// StepDownstreamKey, "#" and the name of the step follow the operation of k.
+//
+// It hashes the fields, each after its length. It uses no secret, because a rotated secret
+// would give a retry another key; that of semel.Options.HashKeys, which may be in k, cannot
+// be rotated.
+func (k Key) Downstream(name string) string {
+	parent := k.Digest()
+	b := append(make([]byte, 0, 128), "semel derive 1\x00"...)
+	b = append(b, parent[:]...)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(name)))
+	b = append(b, name...)
+	sum := sha256.Sum256(b)
+	u := sum[:16]
+	u[6], u[8] = u[6]&0x0f|0x80, u[8]&0x3f|0x80 // RFC 9562: version 8, variant 10
+	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
 }
 
 // keyedHash is the HMAC of the fields, each after its length. The label separates

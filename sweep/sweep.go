@@ -37,7 +37,8 @@ type Options struct {
 	// StoreTimeout is how long one request to the store may take: 30 s by default.
 	// Then the pass ends with an error that wraps semel.ErrUnavailable.
 	StoreTimeout time.Duration
-	// Observe gets an event for each recovered record. Nil: none.
+	// Observe gets an event for each recovered record. Nil: a record that is parked, or has
+	// used up its attempts, is logged as semel.LogEvents(nil) does.
 	Observe func(ctx context.Context, e semel.Event)
 	// AfterStep gets what a pass has done so far, after each of its steps. A pass looks
 	// at every record, so that it may have thousands of steps. Nil: nothing.
@@ -249,8 +250,12 @@ func (s *sweeper) recover(ctx context.Context, r *store.Record, now time.Time, s
 		return &semel.Error{Reason: semel.ErrUnavailable, Operation: r.Key.Operation, Cause: err}
 	}
 	*count++
-	if s.options.Observe != nil {
-		s.options.Observe(ctx, semel.Event{
+	observe := s.options.Observe
+	if observe == nil && (kind == semel.EventParked || kind == semel.EventFailed) {
+		observe = semel.LogEvents(nil)
+	}
+	if observe != nil {
+		observe(ctx, semel.Event{
 			Kind: kind, Operation: r.Key.Operation, Tenant: r.Key.Tenant, Key: r.Key.Short(),
 			Policy: r.Policy, Attempt: r.Attempt, Err: errors.New(p.Error),
 		})

@@ -75,7 +75,7 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (re
 		events.Forget()
 		tx := a.store.NewTx()
 		var running *semel.Execution
-		res, err = a.In(tx).Run(events.Context(ctx, a.guard), call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+		res, err = a.In(tx).Run(events.Context(ctx), call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 			running = x
 			return fn(ctx, x)
 		})

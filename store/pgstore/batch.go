@@ -250,19 +250,19 @@ func (c *batchCall) claim(ctx context.Context) (x *semel.Execution) {
 		c.claimed = &c.proposal
 		return c.steps.Inserted(c, inserted.fence)
 	}
-	x, c.result, c.err = c.steps.Claim(c.events.Context(ctx, c.batch.atomic.guard), c)
+	x, c.result, c.err = c.steps.Claim(c.events.Context(ctx), c)
 	return x
 }
 
 // settle runs the steps after the handler.
 func (c *batchCall) settle(ctx context.Context, outcome store.Outcome) {
-	c.result, c.err = c.steps.Settle(c.events.Context(ctx, c.batch.atomic.guard), outcome, c.handlerErr)
+	c.result, c.err = c.steps.Settle(c.events.Context(ctx), outcome, c.handlerErr)
 }
 
 // reportReleased reports the end of a run that is not settled.
 func (c *batchCall) reportReleased(ctx context.Context, cause error) {
-	cause = fmt.Errorf("the transaction of the batch was rolled back: %v", cause)              //nolint:errorlint // as a Failure it would be kept
-	_, _ = c.steps.Settle(c.events.Context(ctx, c.batch.atomic.guard), store.Outcome{}, cause) // only reports cause
+	cause = fmt.Errorf("the transaction of the batch was rolled back: %v", cause) //nolint:errorlint // as a Failure it would be kept
+	_, _ = c.steps.Settle(c.events.Context(ctx), store.Outcome{}, cause)          // only reports cause
 }
 
 // undone reports whether the writes of the call must be undone. Only a *semel.Failure

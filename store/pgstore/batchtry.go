@@ -22,7 +22,7 @@ var (
 	// errSplitBatch: the handler failed for several calls together.
 	errSplitBatch = errors.New("the batch must be split")
 	// errHiddenFailure: a handler returned nil although a statement had failed.
-	errHiddenFailure = errors.New("the handler returned nil, but one of its statements failed")
+	errHiddenFailure = errors.New("pgstore: the handler returned nil, but one of its statements failed, so that nothing can be committed; return that statement's error, or set a savepoint before it")
 	// errCommitRefused: the server refused COMMIT for a reason that may lie in the
 	// transaction, and nothing was committed.
 	errCommitRefused = errors.New("the server refused COMMIT")

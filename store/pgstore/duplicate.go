@@ -244,7 +244,7 @@ func (d *duplicateRate) high() bool {
 func (b *batchTry) admits(ctx context.Context, c *batchCall) bool {
 	if c.steps != nil && b.failedKeys[c.id] { // it has waited for this failure, and must not run the handler again
 		c.err = &semel.Error{Reason: semel.ErrReleased, Operation: c.steps.Key().Operation}
-		c.steps.Refuse(c.events.Context(ctx, b.atomic.guard), c.err)
+		c.steps.Refuse(c.events.Context(ctx), c.err)
 		return false
 	}
 	return c.steps != nil // nil: the call is invalid

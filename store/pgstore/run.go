@@ -134,7 +134,7 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 			a.store.notifyEnd(t.lastID) // after a commit, and after a rollback
 		}
 	}()
-	res, err = driver.RunIn(events.Context(ctx, a.guard), a.guard, t, call, func(run context.Context, x *semel.Execution) (store.Outcome, error) {
+	res, err = driver.RunIn(events.Context(ctx), a.guard, t, call, func(run context.Context, x *semel.Execution) (store.Outcome, error) {
 		if err := w.admit(call, x); err != nil {
 			notAdmitted = true
 			return store.Outcome{}, err

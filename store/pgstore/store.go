@@ -174,9 +174,12 @@ func (s *Store) checkProposal(p *store.Proposal) error {
 	return nil
 }
 
-// Database is for package pgkafka, which has tables in the store's schema. Its type is
-// internal; applications have no use for it.
-func (s *Store) Database() *pgwire.Database {
+func init() {
+	pgwire.DatabaseOf = func(st any) *pgwire.Database { return st.(*Store).database() }
+}
+
+// database is for packages pgkafka and pgoutbox, which have tables in the store's schema.
+func (s *Store) database() *pgwire.Database {
 	return &pgwire.Database{
 		App: s.appPool, Own: s.ownPool, Schema: s.quoted(), Clock: s.options.clock,
 		LockTimeout: s.options.LockTimeout, MaxIdleTx: s.options.MaxIdleTx, Closed: s.closed.Load,

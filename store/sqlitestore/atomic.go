@@ -67,7 +67,7 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (re
 	t := &ownTx{s: a.s, life: life, end: end}
 	defer t.rollback() // if fn panics
 	var running *semel.Execution
-	res, err = driver.RunIn(events.Context(life, a.g), a.g, t, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+	res, err = driver.RunIn(events.Context(life), a.g, t, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		running = x
 		return a.s.lend(ctx, t.tx, x, fn)
 	})

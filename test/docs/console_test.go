@@ -87,6 +87,7 @@ func TestShell_OutputDiffers_IsFound(t *testing.T) {
 		"fence 1795000000000001":            {"fence 1795999999999999", true},
 		"changed 3s ago":                    {"changed   41ms ago", true},
 		"at 2026-11-28T10:00:00.12Z":        {"at 2027-01-02T03:04:05+01:00", true},
+		"2026/11/29 00:05:25 WARN parked":   {"2027/01/02 10:00:00 WARN parked", true},
 		"holder laptop/812":                 {"holder ci-7/99", true},
 		"the error: …":                      {"the error: a long one", true},
 		"charged 42 cents":                  {"charged 43 cents", false},

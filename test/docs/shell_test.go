@@ -140,7 +140,7 @@ func (s *shell) substitute(text string) string {
 
 // variable are the parts of an output that differ from run to run: times, fencing tokens,
 // ports, process numbers after the name of the machine, and durations.
-var variable = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)|\b\d{13,}\b|127\.0\.0\.1:\d+|\b[\w.-]+/\d+\b|\b[0-9a-f]{32}\b|\b\d+(?:\.\d+)?(?:ms|µs|ns|m|s)\b`)
+var variable = regexp.MustCompile(`\d{4}/\d\d/\d\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)|\b\d{13,}\b|127\.0\.0\.1:\d+|\b[\w.-]+/\d+\b|\b[0-9a-f]{32}\b|\b\d+(?:\.\d+)?(?:ms|µs|ns|m|s)\b`)
 
 // matches reports whether an output is the one that the page shows. It ignores the parts that
 // vary, the width of columns, and the rest of a line that ends with an ellipsis on the page.

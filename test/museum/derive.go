@@ -19,12 +19,12 @@ var derivations = []Mutant{
 	},
 	{
 		Name: "a derived key does not depend on its step", Rule: "rule 15",
-		Dir: core, Func: "downstreamKey", Package: core, Run: "TestDownstreamKey_AnyAttempt_StableAndDistinct",
+		Dir: seam, Func: "Key.Downstream", Package: core, Run: "TestDownstreamKey_AnyAttempt_StableAndDistinct",
 		Old: "b = append(b, name...)", New: "b = append(b, name[:0]...)",
 	},
 	{
 		Name: "a derived key does not depend on its tenant", Rule: "rule 15",
-		Dir: core, Func: "downstreamKey", Package: core, Run: "TestDownstreamKey_AnyAttempt_StableAndDistinct",
+		Dir: seam, Func: "Key.Downstream", Package: core, Run: "TestDownstreamKey_AnyAttempt_StableAndDistinct",
 		Old: "parent := k.Digest()",
 		New: `
 			k.Tenant = ""
@@ -36,6 +36,6 @@ func derives(from, name string) Mutant {
 	return Mutant{
 		Name: "a derived key depends on " + from, Rule: "rule 15",
 		Dir: core, Func: "(*Execution).DownstreamKey", Package: core, Run: "TestDownstreamKey_AnyAttempt_StableAndDistinct|TestReconcile_DownstreamKey_IsTheHandlers",
-		Old: "downstreamKey(x.key, name)", New: "downstreamKey(x.key, " + name + ")",
+		Old: "x.key.Downstream(name)", New: "x.key.Downstream(" + name + ")",
 	}
 }

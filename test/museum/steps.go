@@ -121,7 +121,7 @@ var steps = []Mutant{
 	{
 		Name: "a reconciler gets the keys of the call for those of a step", Rule: "steps",
 		Dir: core, Func: "(*Execution).StepDownstreamKey", Package: core, Run: "TestReconcile_StepDownstreamKey_FindsPayment",
-		Old: "downstreamKey(x.stepKey(step), name)", New: "downstreamKey(x.key, name)",
+		Old: "x.stepKey(step).Downstream(name)", New: "x.key.Downstream(name)",
 	},
 	{
 		Name: "a step begins after its call has ended", Rule: "steps",

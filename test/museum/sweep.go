@@ -56,7 +56,7 @@ var sweeps = []Mutant{
 	{
 		Name: "a sweep does not report recovered records", Rule: "rule 7",
 		Dir: "sweep", Func: "(*sweeper).recover", Package: "sweep", Run: "TestOnce_EachState_RemovesOrRecovers",
-		Old: "if s.options.Observe != nil {", New: `if s.options.Observe != nil && kind == "" {`,
+		Old: "if observe != nil {", New: `if observe != nil && kind == "" {`,
 	},
 	{
 		Name: "a step of a sweep may hang without end", Rule: "rule 7",

@@ -15,6 +15,11 @@ var telemetries = []Mutant{
 		Old: "c.storeKey(t.call)", New: "store.Key{Operation: t.call.Operation, Tenant: t.call.Tenant, Value: t.call.Key}",
 	},
 	{
+		Name: "telemetry: a Guard that nobody observes is silent about a parked call", Rule: "telemetry",
+		Dir: core, Func: "(*Event).needsSomebody", Package: core, Run: "TestObserve_NotSet_OnlyTroubleIsLogged",
+		Old: "e.level() >= slog.LevelWarn", New: "e.level() > slog.LevelWarn",
+	},
+	{
 		Name: "telemetry: a call without a record ends twice", Rule: "telemetry",
 		Dir: core, Func: "(*pendingCall).refuse", Package: core, Run: "TestObserve_Unprotected_OneEndingEvent",
 		Old: "EndsCall: !c.runsBare(err)", New: "EndsCall: true",
@@ -32,7 +37,7 @@ var telemetries = []Mutant{
 	{
 		Name: "telemetry: an event comes before the commit", Rule: "telemetry",
 		Dir: "store/sqlitestore", Func: "(*Atomic).Run", Package: "store/sqlitestore", Run: "TestAtomic_Event_SaysWhatWasCommitted",
-		Old: "events.Context(life, a.g)", New: "life",
+		Old: "events.Context(life)", New: "life",
 	},
 	{
 		Name: "telemetry: a call that is refused after it has run counts twice", Rule: "telemetry",
@@ -42,12 +47,12 @@ var telemetries = []Mutant{
 	{
 		Name: "telemetry: each look of a call that waits counts", Rule: "telemetry",
 		Dir: "store/pgstore", Func: "(*Atomic).try", Package: "store/pgstore", Run: "TestAtomic_Waits_HasOneEvent",
-		Old: "events.Context(ctx, a.guard)", New: "ctx",
+		Old: "events.Context(ctx)", New: "ctx",
 	},
 	{
 		Name: "telemetry: each try of a batch counts", Rule: "telemetry",
 		Dir: "store/pgstore", Func: "(*batchCall).settle", Package: "store/pgstore", Run: "TestRunWhole_Events_OneForEachCall",
-		Old: "c.events.Context(ctx, c.batch.atomic.guard)", New: "ctx",
+		Old: "c.events.Context(ctx)", New: "ctx",
 	},
 	{
 		Name: "telemetry: a call of a batch that is not settled has no event", Rule: "telemetry",

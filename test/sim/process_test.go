@@ -51,6 +51,9 @@ func (w *world) spawn() *process {
 }
 
 func (w *world) guard(p *process, o *semel.Options) *semel.Guard {
+	if o.Observe == nil { // otherwise each call that is parked would be logged
+		o.Observe = func(context.Context, semel.Event) {}
+	}
 	g, err := semel.New(link{p}, o)
 	if err != nil {
 		panic(err)

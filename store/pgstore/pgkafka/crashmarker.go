@@ -31,7 +31,7 @@ type CrashMarker struct {
 // NewCrashMarker makes the crash marker of a new member for a partition. It does no I/O.
 func NewCrashMarker(st *pgstore.Store, partition TopicPartition) *CrashMarker {
 	n := &CrashMarker{
-		db: st.Database(), sql: statementsOf(st), partition: partition, member: pgtype.UUID{Valid: true},
+		db: pgwire.DatabaseOf(st), sql: statementsOf(st), partition: partition, member: pgtype.UUID{Valid: true},
 		tries: map[int64]int64{}, excess: map[int64]int64{},
 	}
 	_, _ = crand.Read(n.member.Bytes[:]) // it never fails

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // wantBegun begins at an offset, as so many have in a row.
@@ -139,7 +141,7 @@ func TestForget_RemovesCrashMarkers(t *testing.T) {
 	if err := Forget(t.Context(), p.st, orders.Consumer, orders.Topic); err != nil {
 		t.Fatal(err)
 	}
-	if rows := p.ask(t, "SELECT count(*)::int FROM "+p.st.Database().Schema+".semel_crash_marker"); rows != 0 {
+	if rows := p.ask(t, "SELECT count(*)::int FROM "+pgwire.DatabaseOf(p.st).Schema+".semel_crash_marker"); rows != 0 {
 		t.Errorf("%d notes are left", rows)
 	}
 	if err := n.Try(t.Context(), 0); !errors.Is(err, ErrFenced) {

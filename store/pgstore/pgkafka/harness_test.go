@@ -45,12 +45,12 @@ func newShop(t *testing.T, o *pgstore.Options) *shop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &shop{st: st, app: app, table: st.Database().Schema + ".payment"}
+	p := &shop{st: st, app: app, table: pgwire.DatabaseOf(st).Schema + ".payment"}
 	t.Cleanup(func() {
 		if err := st.Close(); err != nil {
 			t.Errorf("Close: %v", err)
 		}
-		p.exec(t, "DROP SCHEMA "+st.Database().Schema+" CASCADE")
+		p.exec(t, "DROP SCHEMA "+pgwire.DatabaseOf(st).Schema+" CASCADE")
 	})
 	p.exec(t, "CREATE TABLE "+p.table+" (key text)")
 	return p

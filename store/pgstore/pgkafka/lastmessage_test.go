@@ -3,6 +3,8 @@ package pgkafka
 import (
 	"testing"
 	"time"
+
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // The next owner learns which message is before the watermark, so that it can see
@@ -27,7 +29,7 @@ func TestOwn_LastMessage_IsOfThePosition(t *testing.T) {
 	if err := own(t, p.st, 0).Do(t.Context(), Span{First: 5, Next: 6, Last: last}, p.offsets(5, 6)); err != nil {
 		t.Fatal(err)
 	}
-	p.exec(t, "UPDATE "+p.st.Database().Schema+".semel_watermark SET next_offset = 2")
+	p.exec(t, "UPDATE "+pgwire.DatabaseOf(p.st).Schema+".semel_watermark SET next_offset = 2")
 	if got := own(t, p.st, 0); got.Next() != 2 || got.Last() != (LastMessage{}) {
 		t.Errorf("after the position was set back it is %d after %+v", got.Next(), got.Last())
 	}

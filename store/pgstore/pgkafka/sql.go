@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/semel-go/semel/store/pgstore"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // statements are the SQL for the tables of one store.
@@ -13,7 +14,7 @@ type statements struct {
 }
 
 func statementsOf(st *pgstore.Store) *statements {
-	db := st.Database()
+	db := pgwire.DatabaseOf(st)
 	fill := strings.NewReplacer("{s}", db.Schema, "{now}", db.Clock, "{partition}", "consumer = $1::text AND topic = $2::text AND partition = $3::integer").Replace
 	return &statements{
 		// If the row has another topic id, it is locked and returned, and stays as

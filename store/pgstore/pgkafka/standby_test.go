@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-go/semel/store/pgstore"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -38,7 +39,7 @@ func TestWatermark_StandbyAway_NotMoved(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &shop{st: st, app: admin, table: st.Database().Schema + ".payment"}
+		p := &shop{st: st, app: admin, table: pgwire.DatabaseOf(st).Schema + ".payment"}
 		p.exec(t, "CREATE TABLE "+p.table+" (key text)")
 		w := own(t, st, 0)
 		p.standby(t, "nobody")
@@ -88,7 +89,7 @@ func TestWatermark_FailoverLostCommits_OwnerFenced(t *testing.T) {
 	if err := w.Do(t.Context(), Span{First: 0, Next: 10}, p.offsets(0, 10)); err != nil {
 		t.Fatal(err)
 	}
-	p.exec(t, "UPDATE "+p.st.Database().Schema+".semel_watermark SET next_offset = 5")
+	p.exec(t, "UPDATE "+pgwire.DatabaseOf(p.st).Schema+".semel_watermark SET next_offset = 5")
 	if err := w.Do(t.Context(), Span{First: 10, Next: 12}, p.offsets(10, 12)); !errors.Is(err, ErrFenced) {
 		t.Errorf("got %v, want ErrFenced", err)
 	}
@@ -141,7 +142,7 @@ func TestWatermark_HandlerEndsTransaction_ErrEnded(t *testing.T) {
 func TestWatermark_CommitRefused_ErrBroken(t *testing.T) {
 	p := newShop(t, nil)
 	w := own(t, p.st, 0)
-	schema := p.st.Database().Schema
+	schema := pgwire.DatabaseOf(p.st).Schema
 	for offset, code := range []string{"23503", "53400", "55P03", "42501", "XX000", "40001", "P0001"} {
 		p.exec(t, "CREATE FUNCTION "+schema+".raise"+code+"() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'raised' USING ERRCODE = '"+code+"'; END $$")
 		p.exec(t, "CREATE CONSTRAINT TRIGGER raise"+code+" AFTER INSERT ON "+p.table+" DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.key = '"+code+"') EXECUTE FUNCTION "+schema+".raise"+code+"()")

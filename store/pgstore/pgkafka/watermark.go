@@ -68,7 +68,7 @@ type Watermark struct {
 // broker. If there is no watermark, it begins at start. Own waits for a transaction
 // that is about to move the watermark, for up to pgstore.Options.LockTimeout.
 func Own(ctx context.Context, st *pgstore.Store, partition TopicPartition, start int64) (*Watermark, error) {
-	w := &Watermark{db: st.Database(), sql: statementsOf(st), partition: partition}
+	w := &Watermark{db: pgwire.DatabaseOf(st), sql: statementsOf(st), partition: partition}
 	if w.db.Closed() {
 		return nil, pgstore.ErrClosed
 	}
@@ -101,7 +101,7 @@ func Own(ctx context.Context, st *pgstore.Store, partition TopicPartition, start
 // that a later Own makes, because its epoch is the server's time; this does not hold
 // if the server's clock was set back in between.
 func Forget(ctx context.Context, st *pgstore.Store, consumer, topic string) error {
-	db := st.Database()
+	db := pgwire.DatabaseOf(st)
 	if db.Closed() {
 		return pgstore.ErrClosed
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel/outbox"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -64,7 +65,7 @@ func (p *shop) drain(b *testing.B, n int) time.Duration {
 // no order between its workers.
 func (p *shop) published(b *testing.B, n, workers int) time.Duration {
 	b.Helper()
-	schema := p.st.Database().Schema
+	schema := pgwire.DatabaseOf(p.st).Schema
 	if _, err := p.app.Exec(b.Context(), `CREATE TABLE `+schema+`.plain AS SELECT position, topic, order_key, id, headers, body FROM `+schema+`.semel_outbox;
 		ALTER TABLE `+schema+`.plain ADD PRIMARY KEY (position); DELETE FROM `+schema+`.semel_outbox; ANALYZE `+schema+`.plain`); err != nil {
 		b.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/semel-go/semel/outbox"
 	"github.com/semel-go/semel/outbox/outboxtest"
 	"github.com/semel-go/semel/store/pgstore"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -64,7 +65,7 @@ func openShopOn(t testing.TB, app *pgxpool.Pool, schema string) *shop {
 		_ = p.db.Close()
 		_ = box.Close()
 		_ = st.Close()
-		_, _ = app.Exec(ctx, "DROP SCHEMA "+st.Database().Schema+" CASCADE")
+		_, _ = app.Exec(ctx, "DROP SCHEMA "+pgwire.DatabaseOf(st).Schema+" CASCADE")
 	})
 	return p
 }

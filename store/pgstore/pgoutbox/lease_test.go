@@ -11,6 +11,7 @@ import (
 	"github.com/semel-go/semel/outbox"
 	"github.com/semel-go/semel/store/pgstore"
 	"github.com/semel-go/semel/store/pgstore/internal/cuttest"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -74,7 +75,7 @@ func TestLease_PublisherIsPausedInside_OthersGetTheLanes(t *testing.T) {
 	limited, stop := context.WithTimeout(t.Context(), 10*time.Second)
 	defer stop()
 	for free := 1; free > 0; {
-		err := p.app.QueryRow(limited, "SELECT count(*) FROM (SELECT FROM "+p.st.Database().Schema+".semel_outbox_lane FOR UPDATE SKIP LOCKED) AS l").Scan(&free)
+		err := p.app.QueryRow(limited, "SELECT count(*) FROM (SELECT FROM "+pgwire.DatabaseOf(p.st).Schema+".semel_outbox_lane FOR UPDATE SKIP LOCKED) AS l").Scan(&free)
 		if err != nil {
 			t.Fatal(err)
 		}

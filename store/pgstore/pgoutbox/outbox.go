@@ -59,7 +59,7 @@ func New(st *pgstore.Store, o *Options) (*Outbox, error) {
 	if st == nil {
 		return nil, errors.New("pgoutbox: New: the store is nil")
 	}
-	b := &Outbox{db: st.Database(), start: time.Now()}
+	b := &Outbox{db: pgwire.DatabaseOf(st), start: time.Now()}
 	if o != nil {
 		b.options = *o
 	}

@@ -18,13 +18,14 @@ import (
 	"github.com/semel-go/semel/outbox"
 	"github.com/semel-go/semel/outbox/outboxtest"
 	"github.com/semel-go/semel/store/pgstore"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
 // naive is how an outbox must not be read: by a position that grows.
 func (p *shop) naive(t *testing.T, last *int64) (ids []string) {
 	t.Helper()
-	rows, err := p.app.Query(t.Context(), "SELECT position, id FROM "+p.st.Database().Schema+".semel_outbox WHERE position > $1 ORDER BY position", *last)
+	rows, err := p.app.Query(t.Context(), "SELECT position, id FROM "+pgwire.DatabaseOf(p.st).Schema+".semel_outbox WHERE position > $1 ORDER BY position", *last)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +262,7 @@ func TestStats_ManyMessages_ReadsTheIndexOnly(t *testing.T) {
 		messages[i] = message(fmt.Sprint("k", i%100), i)
 	}
 	p.put(t, messages...)
-	schema := p.st.Database().Schema
+	schema := pgwire.DatabaseOf(p.st).Schema
 	err := pgx.BeginFunc(t.Context(), p.app, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(t.Context(), "LOCK TABLE "+schema+".semel_outbox_sent IN ACCESS EXCLUSIVE MODE"); err != nil {
 			return err

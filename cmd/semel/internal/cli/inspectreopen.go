@@ -179,7 +179,7 @@ func (v *view) addDownstreamKeys(k store.Key, names []string) {
 		if i := strings.LastIndex(name, "#"); i >= 0 {
 			of.Operation, last = k.Operation+"#"+name[:i], name[i+1:]
 		}
-		v.DownstreamKeys = append(v.DownstreamKeys, downstreamKeyView{name, semel.DownstreamKey(of, last)})
+		v.DownstreamKeys = append(v.DownstreamKeys, downstreamKeyView{name, of.Downstream(last)})
 	}
 }
 
@@ -195,7 +195,7 @@ func sagaStepKey(of store.Key, recorded string) string {
 	if !begun && history.StepEvent(recorded) != "" || strings.HasPrefix(recorded, "saga:") {
 		return ""
 	}
-	return semel.DownstreamKey(of, step)
+	return of.Downstream(step)
 }
 
 // sweepStep says what an operator can do about a call whose process is gone.

@@ -22,6 +22,10 @@ type Execer interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
+// DatabaseOf takes a *pgstore.Store. Package pgstore sets it when it is initialised, so that
+// the Store has no method that only other packages of this module can use.
+var DatabaseOf func(st any) *Database
+
 // Database is how another package reaches the tables of a store.
 type Database struct {
 	App         *pgxpool.Pool // the application's connections
