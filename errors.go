@@ -231,7 +231,7 @@ func NoEffect(err error) error {
 
 // CodeAttemptsExhausted is the code of the Failure with which a key ends after
 // Options.MaxAttempts failed attempts.
-const CodeAttemptsExhausted = lapsed.CodeExhausted
+const CodeAttemptsExhausted = "attempts_exhausted"
 
 // validUTF8 is f as a replay returns it.
 func (f *Failure) validUTF8() *Failure {

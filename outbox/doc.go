@@ -11,8 +11,8 @@
 //	err = publisher.Run(ctx) // until ctx ends
 //
 // A [Sink] sends to a destination. There are sinks for HTTP (package outbox/webhook)
-// and, beside the adapters of package consume, for Kafka, NATS JetStream, RabbitMQ and
-// Amazon SQS. [ByTopic] joins several.
+// and, beside the adapters of package consume, for Kafka, NATS JetStream, RabbitMQ, Amazon
+// SQS and Apache Pulsar. [ByTopic] joins several.
 //
 // # Promises
 //

@@ -135,7 +135,7 @@ func (q *queue) ensure(conn *amqp.Connection) error {
 	})
 	switch {
 	case is(err, amqp.PreconditionFailed):
-		return fmt.Errorf("semelamqp: queue %q: exists with other arguments than %v; declare it with these, or see Options.Declare and Options.Kind: %w", q.name, q.args, err)
+		return fmt.Errorf("semelamqp: queue %q: exists with other arguments than %v, and a queue keeps its arguments; empty it, delete it with rabbitmqadmin delete queue name=%s, and let it be made again, or take it as it is (Options.Declare, or declare=copies in an address; see also Options.Kind): %w", q.name, q.args, q.name, err)
 	case err != nil:
 		return fmt.Errorf("semelamqp: queue %q: %w", q.name, err)
 	}

@@ -64,8 +64,9 @@ func run(ctx context.Context) error {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx); err != nil {
-		log.Print(err)
+	err := run(ctx)
+	stop()
+	if err != nil {
+		log.Fatal(err)
 	}
 }

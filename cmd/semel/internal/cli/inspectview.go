@@ -246,7 +246,10 @@ func (v *view) state() string {
 	if v.Lapsed {
 		s += " (lapsed)"
 	}
-	if v.Expired {
+	switch {
+	case v.Expired && v.State == store.Released && !v.Expires.After(v.Updated): // kept for no time
+		s += " (nothing happened)"
+	case v.Expired:
 		s += " (expired)"
 	}
 	return s

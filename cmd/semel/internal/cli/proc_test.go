@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -45,6 +46,7 @@ func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVar); role != "" {
 		os.Exit(play(role))
 	}
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // a Guard of a test must not log into a command of another test
 	code := m.Run()
 	if built.Load() {
 		path, _ := binary()

@@ -12,7 +12,7 @@ Examples:
     semel proxy --upstream http://127.0.0.1:3000 --scope header:X-Account --store sqlite:/var/lib/semel.db
     semel proxy --upstream http://api:3000 --scope jwt:sub --jwks https://id.example/jwks.json --jwt-issuer https://id.example --jwt-audience api --config semel.yaml
 
-Each option can also come from the environment, as SEMEL_ and its name (--admin-listen: SEMEL_ADMIN_LISTEN), or from the file of --config. A flag goes before the environment, that before the file. An empty variable counts as not set; an empty flag or field is refused where its default is less safe.
+Each option can also come from the environment, as SEMEL_ and its name (--admin-listen: SEMEL_ADMIN_LISTEN), or from the file of --config. A flag overrides the environment, and the environment overrides the file. An empty variable counts as not set; an empty flag or field is refused where its default is less safe.
 
 WHAT IS PROMISED
 
@@ -141,7 +141,7 @@ THE FILE (--config)
       - match: /uploads/
         pass-through: true
 
-A rule can set on-doubt, methods, require-key, key-from, wait, retention, no-store, keep-5xx, final-statuses, no-effect-statuses, upstream-timeout, pass-through and operation, whatever flags say. Rules can change without harm, but for a new "operation": under another name, kept keys are not found. An option that has no effect in its rule, such as require-key with pass-through or for a method that is not protected, is refused at the start. With rules, paths with empty or dot segments are refused (400). Methods count in any spelling. If a path matches a stricter rule once its capitals, a slash at its end, ;parameters, escaped slashes or a suffix such as .json are ignored, that rule applies. If the rule that matches so is weaker, it does not apply: as in net/http, /orders does not match /orders/. If it has an operation of its own, one key then takes effect under each spelling. A service that takes both needs a rule for each, with one operation.
+A rule can set on-doubt, methods, require-key, key-from, wait, retention, no-store, keep-5xx, final-statuses, no-effect-statuses, upstream-timeout, pass-through and operation, whatever flags say. Rules can change without harm, but for a new "operation": under another name, kept keys are not found. An option that has no effect in its rule, such as require-key with pass-through or for a method that is not protected, is refused at the start. With rules, paths with empty or dot segments are refused (400). Methods count in any spelling. If a path matches a stricter rule once its capitals, a slash at its end, ;parameters, escaped slashes or a suffix such as .json are ignored, that rule applies. A rule that matches only in this way applies only if it is stricter than the rule that matches exactly: as in net/http, /orders does not match /orders/. If it has an operation of its own, one key then takes effect under each spelling. A service that takes both needs a rule for each, with one operation.
 
 ADMIN (--admin-listen)
 

@@ -130,7 +130,7 @@ func (c *decideFlags) decide(ctx context.Context, e *env, act string, k store.Ke
 		if e.json {
 			return json.NewEncoder(e.stdout).Encode(map[string]string{"result": result})
 		}
-		_, err = fmt.Fprintln(e.stdout, "decided: a worker of this saga goes on with it, if one runs")
+		_, err = fmt.Fprintln(e.stdout, "decided; a worker continues the saga. Start one if none runs (Saga.Work)")
 		return err
 	})
 }

@@ -214,7 +214,7 @@ func TestSagaDecisions_NotMeant_ChangeNothing(t *testing.T) {
 		t.Errorf("the fence is %s, and was %s", now, before)
 	}
 	r := decideSaga(t, url, st, "retry", "order", "o1", "--not-happened", "charge")
-	if r.code != program.ExitOK || r.stdout != "decided: a worker of this saga goes on with it, if one runs\n" {
+	if r.code != program.ExitOK || r.stdout != "decided; a worker continues the saga. Start one if none runs (Saga.Work)\n" {
 		t.Errorf("%+v", r)
 	}
 }

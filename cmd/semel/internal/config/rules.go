@@ -88,7 +88,7 @@ func register(mux *http.ServeMux, pattern string) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			why, _, _ := strings.Cut(fmt.Sprint(p), "\n")
-			err = fmt.Errorf("is no pattern, or conflicts with another rule's: %s", registeredAt.ReplaceAllString(why, ""))
+			err = fmt.Errorf("is no pattern, or conflicts with another rule's: %s", strings.TrimSuffix(registeredAt.ReplaceAllString(why, ""), ":"))
 		}
 	}()
 	mux.Handle(pattern, http.NotFoundHandler())
