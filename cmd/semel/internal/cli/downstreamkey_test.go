@@ -120,3 +120,16 @@ func TestSagaShow_Steps_HaveTheKeysThatTheySent(t *testing.T) {
 		t.Errorf("the turn has the key %s", got)
 	}
 }
+
+// A record that is kept for no time, because nothing was sent, has not expired in an
+// operator's words.
+func TestView_ReleasedForNoTime_SaysThatNothingHappened(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
+	for kept, want := range map[time.Duration]string{0: "released (nothing happened)", time.Hour: "released (expired)"} {
+		f := store.Found{Now: at.Add(2 * time.Hour), Record: store.Record{State: store.Released, Updated: at, Expires: at.Add(kept)}}
+		if v := viewOf(&f, false); v.state() != want {
+			t.Errorf("kept for %v: %q, want %q", kept, v.state(), want)
+		}
+	}
+}
