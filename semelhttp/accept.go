@@ -76,9 +76,11 @@ func (a *acceptor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !t.Fresh {
 		w.Header().Set(a.cfg.ReplayedHeader, "true")
 	}
+	delete(w.Header(), resultHeader)       // only fn may say what its answer means
+	defer delete(w.Header(), resultHeader) // an outer handler may answer after a panic
 	answer := &acceptWriter{ResponseWriter: w, cfg: a.cfg, ticket: t}
 	a.fn(answer, e.handlerRequest(r.Context()), t)
-	answer.writeHeaderOnce(http.StatusOK) // as net/http does
+	answer.begin(http.StatusOK) // the server writes it, as it does for each handler that wrote nothing
 }
 
 // acceptWriter is the http.ResponseWriter of fn. It does not send the header Semel-Result.
@@ -86,9 +88,9 @@ func (a *acceptor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // because a client does not repeat a request after a replay.
 type acceptWriter struct {
 	http.ResponseWriter
-	cfg     *config
-	ticket  semel.Ticket
-	written bool // the header is sent
+	cfg    *config
+	ticket semel.Ticket
+	begun  bool // the header is as the client gets it
 }
 
 // asksAgain reports whether an answer says that fn could not send the token on, or that it
@@ -108,40 +110,42 @@ func (a *acceptWriter) asksAgain(status int) bool {
 	return status != a.ticket.Result.Outcome.Code && (v.Again || v.Effect == Doubt)
 }
 
-// WriteHeader implements http.ResponseWriter.
-func (a *acceptWriter) WriteHeader(status int) {
-	switch {
-	case a.written:
-	case status < 200 && status != http.StatusSwitchingProtocols:
-		sendInformational(a.ResponseWriter, status)
+// begin makes the header ready for an answer of this status.
+func (a *acceptWriter) begin(status int) {
+	if a.begun {
 		return
-	default:
-		a.written = true
-		h := a.Header()
-		if a.asksAgain(status) {
-			delete(h, a.cfg.ReplayedHeader)
-		}
-		delete(h, resultHeader)
 	}
-	a.ResponseWriter.WriteHeader(status)
+	a.begun = true
+	h := a.Header()
+	if a.asksAgain(status) {
+		delete(h, a.cfg.ReplayedHeader)
+	}
+	delete(h, resultHeader)
 }
 
-func (a *acceptWriter) writeHeaderOnce(status int) {
-	if !a.written {
-		a.WriteHeader(status)
+// WriteHeader implements http.ResponseWriter.
+func (a *acceptWriter) WriteHeader(status int) {
+	if !a.begun && status < 200 && status != http.StatusSwitchingProtocols {
+		sendInformational(a.ResponseWriter, status)
+		return
 	}
+	a.begin(status)
+	a.ResponseWriter.WriteHeader(status)
 }
 
 // Write implements http.ResponseWriter.
 func (a *acceptWriter) Write(p []byte) (int, error) {
-	a.writeHeaderOnce(http.StatusOK)
+	a.begin(http.StatusOK)
 	return a.ResponseWriter.Write(p)
 }
 
 // Flush implements http.Flusher.
-func (a *acceptWriter) Flush() {
-	a.writeHeaderOnce(http.StatusOK)
-	_ = http.NewResponseController(a.ResponseWriter).Flush()
+func (a *acceptWriter) Flush() { _ = a.FlushError() }
+
+// FlushError is Flush for http.ResponseController.
+func (a *acceptWriter) FlushError() error {
+	a.begin(http.StatusOK)
+	return http.NewResponseController(a.ResponseWriter).Flush()
 }
 
 // Unwrap is for http.ResponseController.

@@ -23,4 +23,14 @@ var resultHeaders = []Mutant{
 		Dir: door, Func: "(*response).send", Package: door, Run: "TestResultHeader_StreamedAnswer_DecidesAndIsNotSent",
 		Old: "delete(h, resultHeader)", New: "",
 	},
+	{
+		Name: "Accept takes the header of an outer handler for its function's", Rule: "http",
+		Dir: door, Func: "(*acceptor).ServeHTTP", Package: door, Run: "TestAccept_ResultHeaderOfOthers_DoesNotCount",
+		Old: "delete(w.Header(), resultHeader) defer", New: "defer",
+	},
+	{
+		Name: "Accept's function does not learn that its server cannot flush", Rule: "http",
+		Dir: door, Func: "(*acceptWriter).FlushError", Package: door, Run: "TestAccept_ServerCannotFlush_FunctionLearnsIt",
+		Old: "return http.NewResponseController(a.ResponseWriter).Flush()", New: "_ = http.NewResponseController(a.ResponseWriter).Flush(); return nil",
+	},
 }
