@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/internal/lapsed"
-	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
 )
 
@@ -73,7 +72,7 @@ func (c *pendingCall) admit(ctx context.Context, a *admission) error {
 			err = c.claim(ctx, a) // the record was swept after the last look
 		}
 		if err != nil {
-			c.answered = c.answered || f.Record.Key == c.key // there is a record, and it cannot be decrypted now
+			c.answered = c.answered || f.Record.Key == c.key // there is a record, and it cannot be decrypted or confirmed now
 			return c.unavailable(ctx, err)
 		}
 		if f.Won {
@@ -193,7 +192,7 @@ func (c *pendingCall) claim(ctx context.Context, a *admission) (err error) {
 	p := c.firstClaim()
 	p.Lease = c.guard.leaseWithin(ctx)
 	a.found, err = c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.guard.store.Claim(ctx, p) })
-	if err != nil && !retry.Answered(err) {
+	if c.maybeGranted(&a.found, err) {
 		c.guard.giveBackUnanswered(ctx, nil, p, c.undoState)
 	}
 	return err
@@ -208,7 +207,7 @@ func (c *pendingCall) swap(ctx context.Context, seen store.Seen, p store.Proposa
 		p.Lease = c.guard.leaseWithin(ctx)
 	}
 	f, err := c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.guard.store.Swap(ctx, seen, p) })
-	if err != nil && !retry.Answered(err) && p.State == store.Processing {
+	if p.State == store.Processing && c.maybeGranted(&f, err) {
 		c.guard.giveBackUnanswered(ctx, &seen, p, c.undoState)
 	}
 	return f, err

@@ -78,6 +78,13 @@ func (g *Guard) giveBack(ctx context.Context, r *store.Record, state store.State
 	}()
 }
 
+// maybeGranted reports whether the store may hold a claim that ended with err. If the record
+// of another owner came with err, it does not: the store could not decrypt or confirm that
+// record.
+func (c *pendingCall) maybeGranted(f *store.Found, err error) bool {
+	return err != nil && !retry.Answered(err) && (f.Won || f.Record.Key != c.key)
+}
+
 // maxUnanswered bounds the unanswered claims that a Guard sends again in the
 // background during an outage.
 const maxUnanswered = 1024

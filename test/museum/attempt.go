@@ -44,6 +44,11 @@ var attempts = []Mutant{
 		Old: "c.guard.giveBackUnanswered(ctx, nil, p, c.undoState)", New: "",
 	},
 	{
+		Name: "a claim that found a record with an error is sent again and again", Rule: "rule 13",
+		Dir: core, Func: "(*pendingCall).maybeGranted", Package: core, Run: "TestClaim_RecordComesWithError_IsNotSentAgain",
+		Old: "&& (f.Won || f.Record.Key != c.key)", New: "",
+	},
+	{
 		Name: "the end of a run is reported without its caller's context", Rule: "rule 13",
 		Dir: core, Func: "(*Guard).conclude", Package: core, Run: "TestObserve_EventOfCall_HasCallersContext",
 		Old: "g.observeEnd(ctx, x, kind, err)", New: "g.observeEnd(context.Background(), x, kind, err)",

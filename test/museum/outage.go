@@ -81,7 +81,7 @@ var outages = []Mutant{
 	{
 		Name: "a claim whose answer did not come in time is forgotten", Rule: "rule 11",
 		Dir: core, Func: "(*pendingCall).claim", Package: core, Run: "TestStoreTimeout_ClaimWasGranted_IsGivenBack",
-		Old: "if err != nil && !retry.Answered(err) {", New: "if err != nil && !retry.Answered(err) && ctx.Err() != nil {",
+		Old: "if c.maybeGranted(&a.found, err) {", New: "if c.maybeGranted(&a.found, err) && ctx.Err() != nil {",
 	},
 	{
 		Name: "a shard that is down is an outage of the store", Rule: "rule 14",
