@@ -23,8 +23,8 @@
 // If the reader of c.DataFromReader or a template of c.HTML fails, or another renderer, such
 // as c.JSON, before its first byte, the answer is not whole: the call is in doubt. If nothing
 // was sent yet, the client gets 502 instead. A renderer has failed if the chain is aborted
-// with a new error in c.Errors, and the answer has a Content-Type and no body. Other errors
-// in c.Errors do not change the meaning of an answer.
+// with a new error in c.Errors, and the answer has a status, a Content-Type and no body. Other
+// errors in c.Errors do not change the meaning of an answer.
 package semelgin
 
 import (

@@ -58,3 +58,22 @@ func TestMiddleware_RendererFailsBeforeFirstByte_IsNoAnswer(t *testing.T) {
 		})
 	}
 }
+
+// An outer middleware has set the type of all answers, and the chain notes an error and sets
+// no status, so that no renderer has failed: the chain has not answered.
+func TestMiddleware_OuterTypeAndNotedError_IsSilence(t *testing.T) {
+	guard, err := semel.New(memstore.New(nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	once, err := semelgin.Middleware(guard, answertest.Tenant, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine := gin.New()
+	engine.Use(func(c *gin.Context) { c.Header("Content-Type", "application/json") })
+	engine.POST("/pay", once, func(c *gin.Context) { _ = c.Error(errors.New("declined")); c.Abort() })
+	if s := answertest.Post(t, answertest.Serve(t, engine)+"/pay", "key", "hello"); s.Status != 500 {
+		t.Errorf("got %d %q, want 500 (answer_missing)", s.Status, s.Body)
+	}
+}

@@ -38,7 +38,7 @@ func (w *writer) finish() {
 // has written neither. Renderers set both before they can fail.
 func (w *writer) lacksBody() bool {
 	bodyAllowed := w.status >= 200 && w.status != http.StatusNoContent && w.status != http.StatusNotModified
-	return !w.Written() && bodyAllowed && len(w.Header()["Content-Type"]) > 0
+	return w.statusSet && !w.Written() && bodyAllowed && len(w.Header()["Content-Type"]) > 0
 }
 
 func (w *writer) Header() http.Header         { return w.semel.Header() }

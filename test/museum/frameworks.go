@@ -31,7 +31,12 @@ var frameworks = []Mutant{
 	{
 		Name: "Gin: the status of a renderer that failed is kept without its body", Rule: "doubt",
 		Dir: "semelhttp/semelgin", Func: "(*writer).lacksBody", Package: "semelhttp/semelgin", Run: "TestMiddleware_RendererFails",
-		Old: "return !w.Written() &&", New: "return false &&",
+		Old: "return w.statusSet &&", New: "return false &&",
+	},
+	{
+		Name: "Gin: an error that is noted is a failed renderer, if an outer middleware sets the type", Rule: "http",
+		Dir: "semelhttp/semelgin", Func: "(*writer).lacksBody", Package: "semelhttp/semelgin", Run: "TestMiddleware_OuterTypeAndNotedError_IsSilence",
+		Old: "return w.statusSet &&", New: "return",
 	},
 	{
 		Name: "Fiber: a repeated transaction keeps an answer although the chain has not run again", Rule: "atomic",
