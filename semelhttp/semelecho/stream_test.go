@@ -106,7 +106,6 @@ func siteWith(t *testing.T, guard *semel.Guard, answer echo.HandlerFunc) (url st
 	return answertest.Serve(t, e) + "/pay", runs
 }
 
-// A part of the answer is sent, so "done" is stored already.
 // Without Semel the client gets the 204, and Echo logs the error.
 func TestMiddleware_StatusAllowsNoBody_AnswerIsKept(t *testing.T) {
 	for name, answer := range map[string]echo.HandlerFunc{
@@ -122,6 +121,7 @@ func TestMiddleware_StatusAllowsNoBody_AnswerIsKept(t *testing.T) {
 	}
 }
 
+// A part of the answer is sent, so "done" is stored already.
 func TestMiddleware_ErrorAfterFlush_IsKeptWithoutBody(t *testing.T) {
 	url, runs := siteWith(t, newGuard(t), func(c *echo.Context) error {
 		_ = c.String(201, "half")

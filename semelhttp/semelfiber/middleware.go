@@ -25,14 +25,15 @@
 //
 // # Refused
 //
-// A protected request whose URI net/url cannot parse, such as /files/100%, gets 400. A protected
-// request cannot be hijacked or switch protocols: it gets 500 (upgrade_unsupported). Fiber cannot tell an empty 200 from no answer: a
-// handler that means it calls semelhttp.Final(semelfiber.Request(c)), or sends 204. A
-// stream is read to its end before its first byte is sent, and held in memory; do not
-// protect endless streams. A stream that is not as long as it declares counts as broken
-// off: the call is in doubt, and the client gets 502. Fiber does not notice that a client has left. If a store's
-// Atomic repeats a transaction, Fiber cannot run the chain again: the request gets a
-// 503 that is not kept, and its writes are undone.
+// A protected request whose URI net/url cannot parse, such as /files/100%, gets 400. A
+// protected request cannot be hijacked or switch protocols: it gets 500
+// (upgrade_unsupported). Fiber cannot tell an empty 200 from no answer: a handler that
+// means it calls semelhttp.Final(semelfiber.Request(c)), or sends 204. A stream is read to
+// its end before its first byte is sent, and held in memory; do not protect endless
+// streams. A stream that is not as long as it declares counts as broken off: the call is
+// in doubt, and the client gets 502. Fiber does not notice that a client has left. If a
+// store's Atomic repeats a transaction, Fiber cannot run the chain again: the request gets
+// a 503 that is not kept, and its writes are undone.
 package semelfiber
 
 import (
