@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/internal/callback"
 	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
@@ -38,7 +39,8 @@ type Options struct {
 	// Then the pass ends with an error that wraps semel.ErrUnavailable.
 	StoreTimeout time.Duration
 	// Observe gets an event for each recovered record. Nil: a record that is parked, or has
-	// used up its attempts, is logged as semel.LogEvents(nil) does.
+	// used up its attempts, is logged as semel.LogEvents(nil) does. A panic of Observe,
+	// AfterStep or AfterPass is logged and has no effect.
 	Observe func(ctx context.Context, e semel.Event)
 	// AfterStep gets what a pass has done so far, after each of its steps. A pass looks
 	// at every record, so that it may have thousands of steps. Nil: nothing.
@@ -96,7 +98,7 @@ func Run(ctx context.Context, st store.Store, o *Options) error {
 			return nil //nolint:nilerr // the end of ctx is how Run ends
 		}
 		if d.AfterPass != nil {
-			d.AfterPass(stats, err)
+			callback.Report(ctx, "sweep: AfterPass", func() { d.AfterPass(stats, err) })
 		}
 		if from == failed { // no progress, or none to make
 			failed = ""
@@ -138,7 +140,7 @@ func (s *sweeper) pass(ctx context.Context, from store.Cursor, failed *store.Cur
 			}
 		}
 		if s.options.AfterStep != nil {
-			s.options.AfterStep(stats)
+			callback.Report(ctx, "sweep: AfterStep", func() { s.options.AfterStep(stats) })
 		}
 		if from = res.Next; from == "" {
 			return stats, errors.Join(errs...)
@@ -255,10 +257,11 @@ func (s *sweeper) recover(ctx context.Context, r *store.Record, now time.Time, s
 		observe = semel.LogEvents(nil)
 	}
 	if observe != nil {
-		observe(ctx, semel.Event{
+		e := semel.Event{
 			Kind: kind, Operation: r.Key.Operation, Tenant: r.Key.Tenant, Key: r.Key.Short(),
 			Policy: r.Policy, Attempt: r.Attempt, Err: errors.New(p.Error),
-		})
+		}
+		callback.Report(ctx, "sweep: Observe", func() { observe(ctx, e) })
 	}
 	return nil
 }

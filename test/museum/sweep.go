@@ -4,6 +4,11 @@ package museum
 // no Unknown record, and recovers expired claims.
 var sweeps = []Mutant{
 	{
+		Name: "an Observe that panics ends the sweep", Rule: "rule 7",
+		Dir: "sweep", Func: "(*sweeper).recover", Package: "sweep", Run: "TestRun_OptionPanics_GoesOn",
+		Old: `callback.Report(ctx, "sweep: Observe", func() { s.options.Observe(ctx, e) })`, New: "s.options.Observe(ctx, e)",
+	},
+	{
 		Name: "a sweep fails a key under park", Rule: "rule 9",
 		Dir: "sweep", Func: "(*sweeper).recover", Package: "sweep", Run: "TestOnce_LastAttemptUnderPark_IsParked",
 		Old: "if action == store.Exhausted && d.Policy == store.Park {", New: "if false {",
