@@ -23,8 +23,9 @@
 // If the reader of c.DataFromReader or a template of c.HTML fails, or another renderer, such
 // as c.JSON, before its first byte, the answer is not whole: the call is in doubt. If nothing
 // was sent yet, the client gets 502 instead. A renderer has failed if the chain is aborted
-// with a new error in c.Errors, and the answer has a status, a Content-Type and no body. Other
-// errors in c.Errors do not change the meaning of an answer.
+// with a new error in c.Errors, and the answer has a status, a Content-Type and no body. Without
+// a body an answer counts if the chain has said what it means, by semelhttp.Final or
+// semelhttp.NoEffect. Other errors in c.Errors do not change the meaning of an answer.
 package semelgin
 
 import (
@@ -118,7 +119,7 @@ func runChain(w http.ResponseWriter, r *http.Request) {
 	before := len(x.c.Errors)
 	x.c.Next()
 	noted := x.c.Errors[min(before, len(x.c.Errors)):]
-	failed := x.c.IsAborted() && len(noted) > 0 && (inner.lacksBody() || hasTemplateError(noted)) // Gin aborts if a renderer fails
+	failed := x.c.IsAborted() && len(noted) > 0 && (inner.lacksBody() && !semelhttp.Marked(r) || hasTemplateError(noted)) // Gin aborts if a renderer fails
 	switch {
 	case !inner.broken && !failed:
 		inner.finish()

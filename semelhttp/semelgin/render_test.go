@@ -10,6 +10,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/internal/answertest"
+	"github.com/semel-go/semel/semelhttp"
 	"github.com/semel-go/semel/semelhttp/semelgin"
 	"github.com/semel-go/semel/store/memstore"
 )
@@ -31,6 +32,8 @@ func TestMiddleware_RendererFailsBeforeFirstByte_IsNoAnswer(t *testing.T) {
 		"JSON, no body":     {func(c *gin.Context) { c.JSON(204, math.NaN()) }, 204, 1},
 		"status and error":  {func(c *gin.Context) { c.Status(422); _ = c.Error(declined); c.Abort() }, 422, 1},
 		"abort with error":  {func(c *gin.Context) { c.Header("Content-Type", "text/plain"); _ = c.AbortWithError(422, declined) }, 422, 1},
+		"no effect, failed": {func(c *gin.Context) { semelhttp.NoEffect(c.Request); c.JSON(503, math.NaN()) }, 503, 2},
+		"final, failed":     {func(c *gin.Context) { c.Header("Semel-Result", "final"); c.JSON(500, math.NaN()) }, 500, 1},
 		"noted, not failed": {func(c *gin.Context) { _ = c.Error(declined); c.Header("Content-Type", "text/plain"); c.Status(422) }, 422, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -34,6 +34,11 @@ var frameworks = []Mutant{
 		Old: "return w.statusSet &&", New: "return false &&",
 	},
 	{
+		Name: "Gin: a renderer that failed is in doubt although nothing was done", Rule: "doubt",
+		Dir: "semelhttp/semelgin", Func: "runChain", Package: "semelhttp/semelgin", Run: "TestMiddleware_RendererFails",
+		Old: "&& !semelhttp.Marked(r)", New: "",
+	},
+	{
 		Name: "Gin: an error that is noted is a failed renderer, if an outer middleware sets the type", Rule: "http",
 		Dir: "semelhttp/semelgin", Func: "(*writer).lacksBody", Package: "semelhttp/semelgin", Run: "TestMiddleware_OuterTypeAndNotedError_IsSilence",
 		Old: "return w.statusSet &&", New: "return",
