@@ -6,7 +6,7 @@ var sweeps = []Mutant{
 	{
 		Name: "an Observe that panics ends the sweep", Rule: "rule 7",
 		Dir: "sweep", Func: "(*sweeper).recover", Package: "sweep", Run: "TestRun_OptionPanics_GoesOn",
-		Old: `callback.Report(ctx, "sweep: Observe", func() { s.options.Observe(ctx, e) })`, New: "s.options.Observe(ctx, e)",
+		Old: `callback.Report(ctx, "sweep: Observe", func() { observe(ctx, e) })`, New: "s.options.Observe(ctx, e)",
 	},
 	{
 		Name: "a sweep fails a key under park", Rule: "rule 9",
