@@ -64,7 +64,7 @@ func TestPublisher_StoreHangsAtTheEnd_RunEndsAllTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := outboxtest.NewMemory()
 		st := &mute{Store: m}
-		sink := st.falls()
+		sink := st.falls(1)
 		stop := start(t, st, sink, nil)
 		put(t, m, "k", 0, 1)
 		wait(t, sink, 1)

@@ -20,14 +20,17 @@ type mute struct {
 	silent atomic.Bool
 }
 
-// falls is a sink after whose first message the store is silent, so that its result
-// hangs.
-func (m *mute) falls() *outboxtest.Sink {
-	var sent atomic.Bool
+// falls is a sink that holds its first n messages until it has all of them. Then the store
+// is silent, so that their results hang.
+func (m *mute) falls(n int64) *outboxtest.Sink {
+	var came atomic.Int64
+	full := make(chan struct{})
 	return &outboxtest.Sink{Fail: func(context.Context, *outbox.Message) error {
-		if !sent.Swap(true) {
+		if came.Add(1) == n {
 			m.silent.Store(true)
+			close(full)
 		}
+		<-full
 		return nil
 	}}
 }
@@ -88,7 +91,7 @@ func TestPublisher_LeaseLapsesWithResultsUnsettled_GivesLanesBackLater(t *testin
 		m := outboxtest.NewMemory()
 		st := &mute{Store: m}
 		var first, second heldLanes
-		sink := st.falls()
+		sink := st.falls(64)
 		start(t, st, sink, first.options())
 		putKeys(t, m, 0)
 		wait(t, sink, 64)
@@ -124,7 +127,7 @@ func TestPublishers_BothLoseTheStore_AllIsSentAfterwards(t *testing.T) {
 		var sinks [2]*outboxtest.Sink
 		for i := range stores {
 			stores[i].Store = m
-			sinks[i] = stores[i].falls()
+			sinks[i] = stores[i].falls(1)
 			start(t, &stores[i], sinks[i], lanes[i].options())
 			time.Sleep(62 * time.Second) // 2 s after a renewal
 		}
