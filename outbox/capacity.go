@@ -25,9 +25,8 @@ func placesOf(m *Message) int { return 1 + len(m.Body)/placeSize }
 // only busy, the publisher waits, because a Take without it may read past all its messages.
 func (s *session) capacity(now time.Time) (limit int, full []string) {
 	most := s.p.opt.InFlight
-	wanted := s.most * s.largest
-	few := (min(wanted, most) + 1) / 2
-	limit = min(wanted, topicsAtOnce*most-s.inFlight)
+	limit = min(s.most*s.largest, most) // all messages may have one topic
+	few := (limit + 1) / 2
 	hanging := map[string]int{}
 	for b := range s.calls {
 		if now.Sub(b.began) >= hangsAfter {
@@ -36,7 +35,9 @@ func (s *session) capacity(now time.Time) (limit int, full []string) {
 			}
 		}
 	}
+	free := topicsAtOnce * most
 	for topic, n := range s.byTopic {
+		free -= min(n, most) // large messages may have more places than their topic
 		switch {
 		case s.outages.isPaused(topic, now): // it is left out anyway
 		case most-hanging[topic] < few:
@@ -45,7 +46,7 @@ func (s *session) capacity(now time.Time) (limit int, full []string) {
 			limit = min(limit, most-n)
 		}
 	}
-	if limit < few {
+	if limit = min(limit, free); limit < few {
 		return 0, nil
 	}
 	return max(1, limit/s.largest), full

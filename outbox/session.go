@@ -16,9 +16,8 @@ type session struct {
 	lease *lease // of all lanes
 	busy  map[int64]*chain
 
-	inFlight int            // places of the messages that are taken and not yet settled
-	byTopic  map[string]int // the same by topic
-	largest  int            // places of a large message, as the last Takes have shown
+	byTopic map[string]int // places of the messages that are taken and not yet settled
+	largest int            // places of a large message, as the last Takes have shown
 
 	results  []Result // to be settled
 	settling bool

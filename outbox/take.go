@@ -15,6 +15,7 @@ type takeReply struct {
 	took    time.Duration
 	err     error
 	partial bool // topics were left out
+	idle    bool // nothing was being sent
 }
 
 // take asks the store for messages, if there may be some and places in flight are free.
@@ -50,25 +51,28 @@ func (s *session) take(ctx context.Context) {
 		limited, cancel := context.WithTimeout(ctx, storeTimeout)
 		defer cancel()
 		taken, err := s.p.store.Take(limited, lanes, busy, leftOut, limit)
-		s.taken <- takeReply{taken, limit, time.Since(began), err, len(leftOut) > 0}
+		s.taken <- takeReply{taken, limit, time.Since(began), err, len(leftOut) > 0, len(busy) == 0}
 	}()
 }
 
 // adapt sets how many messages the next Take reads. If their bodies are large and the
 // network is slow, Options.Batch of them may never be read within storeTimeout. After a
-// Take without messages it is few, because nobody knows how large the next ones are.
+// pause it is few, because nobody knows how large the next ones are.
 func (s *session) adapt(r takeReply) {
-	s.largest = max(1, s.largest/2)
-	for i := range r.taken {
-		s.largest = max(s.largest, placesOf(&r.taken[i].Message))
-	}
 	switch {
 	case r.took >= storeTimeout:
 		s.most = max(1, r.limit/2)
-	case r.err == nil && len(r.taken) == 0:
-		s.most = min(firstTake, s.p.opt.Batch)
-	case r.err == nil && r.took < storeTimeout/4:
-		s.most = min(2*s.most, s.p.opt.Batch)
+	case r.err != nil: // it says nothing about the messages
+	case len(r.taken) > 0:
+		s.largest = max(1, s.largest/2)
+		for i := range r.taken {
+			s.largest = max(s.largest, placesOf(&r.taken[i].Message))
+		}
+		if r.took < storeTimeout/4 {
+			s.most = min(2*s.most, s.p.opt.Batch)
+		}
+	case r.idle:
+		s.most = min(s.most, firstTake)
 	}
 }
 
@@ -100,6 +104,9 @@ func (s *session) onTake(ctx context.Context, r takeReply) {
 		if lane == nil || lane.Fence != t.Lane.Fence || !lane.leaving.IsZero() {
 			continue // it was lost, claimed again or promised to others during the request
 		}
+		if s.byTopic[t.Topic] >= s.p.opt.InFlight {
+			continue // its messages are larger than those of the last Takes
+		}
 		n := b.topics[t.Topic]
 		if n == nil {
 			n = &tally{}
@@ -117,7 +124,6 @@ func (s *session) onTake(ctx context.Context, r takeReply) {
 		c.open++
 		places := placesOf(&t.Message)
 		n.places += places
-		s.inFlight += places
 		s.byTopic[t.Topic] += places
 		b.taken = append(b.taken, t)
 	}
@@ -229,7 +235,6 @@ func (s *session) end(c *chain, r Result) {
 // free makes room after a message has ended.
 func (s *session) free(t *Taken, c *chain) {
 	places := placesOf(&t.Message)
-	s.inFlight -= places
 	if s.byTopic[t.Topic] -= places; s.byTopic[t.Topic] == 0 {
 		delete(s.byTopic, t.Topic)
 	}

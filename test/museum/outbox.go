@@ -93,12 +93,42 @@ var outboxes = []Mutant{
 	{
 		Name: "outbox: one topic that hangs takes the places of all", Rule: "outbox",
 		Dir: outboxDir, Func: "(*session).capacity", Package: outboxDir, Run: "TestPublisher_ManyMessagesOfHangingTopics",
-		Old: "topicsAtOnce*most-s.inFlight", New: "most-s.inFlight",
+		Old: "topicsAtOnce * most", New: "most",
 	},
 	{
 		Name: "outbox: large messages fill the memory", Rule: "outbox",
 		Dir: outboxDir, Func: "placesOf", Package: outboxDir, Run: "TestPublisher_LargeMessagesHang",
 		Old: "1 + len(m.Body)/placeSize", New: "1",
+	},
+	{
+		Name: "outbox: a Take reads large messages for the places of all topics", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).capacity", Package: outboxDir, Run: "TestPublisher_LargeMessagesAreSentSoon",
+		Old: "min(s.most*s.largest, most)", New: "min(s.most*s.largest, topicsAtOnce*most)",
+	},
+	{
+		Name: "outbox: a large message that hangs has the places of all topics", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).capacity", Package: outboxDir, Run: "TestPublisher_LargeMessagesAfterSmallOnesHang",
+		Old: "free -= min(n, most)", New: "free -= n",
+	},
+	{
+		Name: "outbox: large messages that follow small ones are sent without places", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).onTake", Package: outboxDir, Run: "TestPublisher_LargeMessagesAfterSmallOnesHang",
+		Old: "s.byTopic[t.Topic] >= s.p.opt.InFlight", New: "s.byTopic[t.Topic] < 0",
+	},
+	{
+		Name: "outbox: messages of one key are sent in small batches", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).adapt", Package: outboxDir, Run: "TestPublisher_BacklogOfOneKey",
+		Old: "case r.idle:", New: "default:",
+	},
+	{
+		Name: "outbox: after a pause a Take reads as much as in a burst", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).adapt", Package: outboxDir, Run: "TestPublisher_AfterPause",
+		Old: "min(s.most, firstTake)", New: "max(s.most, firstTake)",
+	},
+	{
+		Name: "outbox: after a pause the publisher forgets that the network is slow", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).adapt", Package: outboxDir, Run: "TestPublisher_PauseInSlowNetwork",
+		Old: "min(s.most, firstTake)", New: "min(firstTake, s.p.opt.Batch)",
 	},
 	{
 		Name: "outbox: other topics wait for the places of one in an outage", Rule: "outbox",
