@@ -150,7 +150,7 @@ func (s *session) onLease(ctx context.Context, r leaseReply) {
 	for number, l := range now {
 		if s.lanes[number] == nil {
 			s.lanes[number] = &heldLane{Lane: l}
-			s.wanted = true
+			s.wanted, s.nextLook = true, time.Time{}
 			s.p.observe(ctx, Event{Kind: EventClaimed, Lane: number})
 		}
 	}

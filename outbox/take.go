@@ -80,13 +80,21 @@ func (s *session) adapt(r takeReply) {
 // out and no other has messages: the store may have read all their messages to find none.
 const lookShare = 10
 
+// longestLook is how long it waits at most if that Take has failed: the store may have been
+// away, and others may have messages.
+const longestLook = time.Minute
+
 // onTake sends the messages that the store has returned.
 func (s *session) onTake(ctx context.Context, r takeReply) {
 	s.taking = false
 	s.adapt(r)
 	now := time.Now()
 	if len(r.taken) == 0 && r.partial {
-		s.nextLook = now.Add(lookShare * r.took)
+		pause := lookShare * r.took
+		if r.err != nil {
+			pause = min(pause, longestLook)
+		}
+		s.nextLook = now.Add(pause)
 	}
 	if r.err != nil {
 		s.p.observe(ctx, Event{Kind: EventStoreFailed, Lane: -1, Err: r.err})

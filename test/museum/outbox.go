@@ -91,6 +91,16 @@ var outboxes = []Mutant{
 		Old: "len(r.taken) == 0 && r.partial", New: "len(r.taken) < 0 && r.partial",
 	},
 	{
+		Name: "outbox: after a Take that failed other topics wait ten times as long", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).onTake", Package: outboxDir, Run: "TestPublisher_TakeFailsWhileTopicHangs",
+		Old: "min(pause, longestLook)", New: "max(pause, longestLook)",
+	},
+	{
+		Name: "outbox: after an outage of the store other topics still wait", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).onLease", Package: outboxDir, Run: "TestPublisher_StoreIsAwayWhileTopicHangs",
+		Old: "s.wanted, s.nextLook = true, time.Time{}", New: "s.wanted = true",
+	},
+	{
 		Name: "outbox: one topic that hangs takes the places of all", Rule: "outbox",
 		Dir: outboxDir, Func: "(*session).capacity", Package: outboxDir, Run: "TestPublisher_ManyMessagesOfHangingTopics",
 		Old: "topicsAtOnce * most", New: "most",
