@@ -1,6 +1,7 @@
 package consume
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,9 +104,9 @@ func (c *Consumer) identify(t *task) {
 	defer func() {
 		switch v := recover(); {
 		case v != nil:
-			t.refused = &driver.Disposition{Action: driver.DeadLetter, Reason: driver.ReasonInvalid, Err: fmt.Errorf("the CallFunc panicked: %v", v)}
+			t.refused = &driver.Disposition{Action: driver.DeadLetter, Reason: driver.ReasonInvalid, Err: cmp.Or(t.m.Invalid, fmt.Errorf("the CallFunc panicked: %v", v))}
 		case !returned:
-			t.refused = &driver.Disposition{Action: driver.DeadLetter, Reason: driver.ReasonInvalid, Err: errors.New("the CallFunc called runtime.Goexit")}
+			t.refused = &driver.Disposition{Action: driver.DeadLetter, Reason: driver.ReasonInvalid, Err: cmp.Or(t.m.Invalid, errors.New("the CallFunc called runtime.Goexit"))}
 		}
 	}()
 	var err error

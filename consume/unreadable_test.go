@@ -2,6 +2,7 @@ package consume_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,6 +83,21 @@ func TestServe_InvalidMessage_IsDeadLetterWithoutRun(t *testing.T) {
 			t.Errorf("the letter's group is %q, its reason %q", group, reason)
 		}
 	})
+}
+
+// A CallFunc that expects a body panics for a message that has none. The letter must say what is
+// wrong with the message.
+func TestHandle_CallFuncPanicsForInvalidMessage_LetterNamesTheMessage(t *testing.T) {
+	c, err := consume.New(newGuard(t, nil, nil), func(m *consume.Message) (semel.Call, error) { panic(m.Body[0]) },
+		func(context.Context, *semel.Execution, *consume.Message) error { return nil }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := keyed("k")
+	m.Body, m.Invalid = nil, errPlain
+	if d := c.Handle(t.Context(), m); d.Reason != driver.ReasonInvalid || !errors.Is(d.Err, errPlain) {
+		t.Errorf("%v: %v, want %v", d.Reason, d.Err, errPlain)
+	}
 }
 
 // partly returns an error beside the first messages.

@@ -216,6 +216,11 @@ var consumers = []Mutant{
 		Old: "err = t.m.Invalid", New: "_ = t.m.Invalid",
 	},
 	{
+		Name: "consume: the letter of an unreadable message names a panic of the CallFunc only", Rule: "ack",
+		Dir: consumer, Func: "(*Consumer).identify", Package: consumer, Run: "TestHandle_CallFuncPanicsForInvalidMessage",
+		Old: "cmp.Or(t.m.Invalid, fmt.Errorf(\"the CallFunc panicked: %v\", v))", New: "fmt.Errorf(\"the CallFunc panicked: %v\", v)",
+	},
+	{
 		Name: "an empty field is a key, so that all messages without a key are duplicates", Rule: "scope",
 		Dir: consumer, Func: "JSONField", Package: consumer, Run: "TestKeySources",
 		Old: "case isEmpty(raw):", New: "case raw == nil:",
