@@ -188,12 +188,15 @@ const readEach = 5 * time.Second
 // readAgain returns an error while the consumer has a configuration that Serve would refuse
 // at its start: with a MaxDeliver the server would drop messages.
 func (s *Source) readAgain(ctx context.Context) error {
-	if time.Since(s.limits.Load().read) < readEach {
+	known := *s.limits.Load()
+	if time.Since(known.read) < readEach {
 		return nil
 	}
 	c, err := s.consumer.Info(ctx)
-	if err != nil {
-		return ctx.Err() // otherwise the pull tells
+	if err != nil { // the pull tells, and the next Next does not wait for this answer again
+		known.read = time.Now()
+		s.limits.Store(&known)
+		return ctx.Err()
 	}
 	if err := s.opt.check(&c.Config); err != nil {
 		return fmt.Errorf("semelnats: consumer %q of stream %q was changed, and no message is taken until that is undone: %w", s.durable, s.stream, err)

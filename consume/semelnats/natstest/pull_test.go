@@ -47,6 +47,44 @@ func TestNext_ContextEnded_DoesNotWait(t *testing.T) {
 	}
 }
 
+// silent is a consumer about which the server gives no information.
+type silent struct {
+	jetstream.Consumer
+	asked int
+}
+
+func (s *silent) Info(context.Context) (*jetstream.ConsumerInfo, error) {
+	s.asked++
+	return nil, errors.New("no answer")
+}
+
+// Next asks now and then whether the consumer was changed. Without an answer it must not wait
+// for one each time.
+func TestNext_NoAnswerAboutConsumer_AsksNowAndThen(t *testing.T) {
+	t.Parallel()
+	b := open(t, nil)
+	b.opt.PollWait = 10 * time.Millisecond
+	c := &silent{Consumer: b.consumer}
+	s, err := semelnats.New(b.js, c, &b.opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := func() {
+		if _, err := s.Next(t.Context(), 1); err != nil {
+			t.Error(err)
+		}
+	}
+	for c.asked == 0 && !t.Failed() {
+		next()
+	}
+	for range 20 {
+		next()
+	}
+	if c.asked > 2 {
+		t.Errorf("it asked %d times in 20 pulls", c.asked)
+	}
+}
+
 // While the client reconnects, Next returns an error. Pulls would pile up in
 // its buffer, and nobody would read their answers.
 func TestNext_NotConnected_SaysSo(t *testing.T) {
