@@ -74,10 +74,9 @@ type sending struct {
 }
 
 func newSession(p *Publisher) *session {
-	n := topicsAtOnce * p.opt.InFlight
 	return &session{
 		p: p, name: p.uniqueName(), lanes: map[int]*heldLane{}, busy: map[int64]*chain{}, byTopic: map[string]int{}, largest: 1, calls: map[*sending]struct{}{}, lastSent: map[string]time.Time{}, outages: outages{}, most: min(firstTake, p.opt.Batch), wanted: true, lastWork: time.Now(),
-		answers: make(chan answer, 2*n), taken: make(chan takeReply), settled: make(chan settleReply), leased: make(chan leaseReply),
+		answers: make(chan answer, 1024), taken: make(chan takeReply), settled: make(chan settleReply), leased: make(chan leaseReply),
 	}
 }
 

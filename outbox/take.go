@@ -146,17 +146,24 @@ func (s *session) onTake(ctx context.Context, r takeReply) {
 	b.ctx, b.cancel = s.lease.context()
 	b.answered = make([]bool, len(b.taken))
 	s.calls[b] = struct{}{}
-	go s.publish(b, s.answers)
+	go s.publish(ctx, b, s.answers)
 }
 
-// publish calls the sink. A message without an answer counts as not sent.
-func (s *session) publish(b *sending, answers chan<- answer) {
+// publish calls the sink. A message without an answer counts as not sent. After the end of
+// the session nobody reads answers.
+func (s *session) publish(ctx context.Context, b *sending, answers chan<- answer) {
+	tell := func(a answer) {
+		select {
+		case answers <- a:
+		case <-ctx.Done():
+		}
+	}
 	messages := make([]Message, len(b.taken))
 	for i := range b.taken {
 		messages[i] = b.taken[i].Message
 	}
-	defer func() { answers <- answer{b, -1, nil} }()
-	s.p.sink.Publish(b.ctx, messages, func(i int, err error) { answers <- answer{b, i, err} })
+	defer tell(answer{b, -1, nil})
+	s.p.sink.Publish(b.ctx, messages, func(i int, err error) { tell(answer{b, i, err}) })
 }
 
 // onAnswer notes how a message ended. Index -1 is the end of the call.
