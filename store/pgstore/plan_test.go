@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/internal/table"
@@ -175,6 +176,9 @@ func planOfABatchStaysGood(t *testing.T, p *shop) {
 		y, n := p.a.newBatchTry(p.s.newTx(tx, true), false), 0
 		if err := y.lookUpCalls(t.Context(), all(64), poll(numbered(fmt.Sprint(round, "/"), 64)...)); err != nil {
 			t.Fatal(err)
+		}
+		for i := range y.calls {
+			y.calls[i].events = &driver.HeldEvents{}
 		}
 		err = y.runCalls(t.Context(), func(fresh []*PendingCall) error { n = len(fresh); return nil })
 		y.tx.queueInserts()
