@@ -79,7 +79,9 @@ func reserved(t *testing.T, p *shop) (run func(context.Context) error) {
 	if _, err := g.Reserve(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	return func(ctx context.Context) error { return semel.Once(ctx, g, c, nil) }
+	return func(ctx context.Context) error {
+		return semel.Once(ctx, g, c, func(context.Context, *semel.Execution) error { return errors.New("a reserved call ran") })
+	}
 }
 
 // The handler of one call meets another call in progress, which has not joined its
