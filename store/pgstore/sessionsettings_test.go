@@ -52,3 +52,27 @@ func TestAtomic_HandlerChangesSession_NextKeyHasNewConnection(t *testing.T) {
 		}
 	}
 }
+
+// The store's own statements, which pass through the transactions of joined calls, change no
+// setting of the session.
+func TestAtomic_CallsJoinEachOther_ConnectionStays(t *testing.T) {
+	t.Parallel()
+	p := newShop(t, openNew(t, nil), nil)
+	var pids [2]int32
+	for n := range pids {
+		key := string(rune('a' + n))
+		if err := Once(t.Context(), p.a, call(key), func(ctx context.Context, _ *semel.Execution, tx pgx.Tx) error {
+			if err := tx.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pids[n]); err != nil {
+				return err
+			}
+			return Once(ctx, p.a, call(key+" joined"), func(ctx context.Context, _ *semel.Execution, _ pgx.Tx) error {
+				return Once(ctx, p.a, call(key+" joined twice"), func(context.Context, *semel.Execution, pgx.Tx) error { return nil })
+			})
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+	if pids[0] != pids[1] {
+		t.Error("the second call has a new connection")
+	}
+}

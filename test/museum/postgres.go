@@ -180,4 +180,9 @@ var postgreses = []Mutant{
 		Dir: handlertx, Func: "setsForSession", Package: postgres, Run: "TestAtomic_HandlerChangesSession",
 		Old: `return !strings.EqualFold(word, "local") &&`, New: `return false && !strings.EqualFold(word, "local") &&`,
 	},
+	{
+		Name: "Kafka into PostgreSQL, offsets: the store's own settings cost a connection for each batch", Rule: "atomic",
+		Dir: handlertx, Func: "lastArgument", Package: kafkapg, Run: "TestOffsets_KeyedCallInside",
+		Old: "depth++", New: "depth += 0",
+	},
 }

@@ -165,17 +165,48 @@ func setsForSession(statement string) bool {
 		word, _ = nextWord(rest)
 		return !strings.EqualFold(word, "local") && !strings.EqualFold(word, "transaction") && !strings.EqualFold(word, "constraints")
 	case strings.Contains(statement, "set_config"), strings.Contains(statement, "SET_CONFIG"):
-		return len(setConfig.FindAllString(statement, -1)) > len(setConfigLocal.FindAllString(statement, -1))
+		for _, call := range setConfig.FindAllStringIndex(statement, -1) {
+			if !isLocal.MatchString(lastArgument(statement[call[1]:])) {
+				return true
+			}
+		}
 	}
 	return false
 }
 
-// Calls of set_config, and those whose last argument says that the value is for the
-// transaction alone.
+// setConfig is the beginning of a call of set_config, and isLocal its last argument if the value
+// is for the transaction alone.
 var (
-	setConfig      = regexp.MustCompile(`(?i)set_config\s*\(`)
-	setConfigLocal = regexp.MustCompile(`(?i)set_config\s*\((?:[^()']|'[^']*'|\((?:[^()']|'[^']*')*\))*,\s*(?:is_local\s*=>\s*)?true\s*\)`)
+	setConfig = regexp.MustCompile(`(?i)set_config\s*\(`)
+	isLocal   = regexp.MustCompile(`(?i)^\s*(?:is_local\s*(?:=>|:=)\s*)?true\s*$`)
 )
+
+// lastArgument is the last argument of the call whose opening parenthesis is before sql.
+func lastArgument(sql string) string {
+	for start, depth, i := 0, 0, 0; i < len(sql); {
+		next := i + 1
+		switch sql[i] {
+		case '\'', '"':
+			next = afterQuote(sql, i, isEscapeString(sql, i))
+		case '$':
+			next = afterDollar(sql, i)
+		case '(', '[':
+			depth++
+		case ')', ']':
+			if depth--; depth < 0 {
+				return sql[start:i]
+			}
+		case ',':
+			if depth == 0 {
+				start = next
+			}
+		default:
+			next = max(next, afterComment(sql, i))
+		}
+		i = next
+	}
+	return ""
+}
 
 // namesBatchSavepoint reports whether a statement names a savepoint of a batch.
 func namesBatchSavepoint(rest string) bool {

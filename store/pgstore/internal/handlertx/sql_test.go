@@ -41,6 +41,7 @@ func TestSpoils_StatementsThatOutliveTheTransaction_Found(t *testing.T) {
 		"RESET ALL", "reset role", "SELECT 1; SET x.y = 'z'", "UPDATE t SET a = 1; RESET x.y", "DEALLOCATE ALL", "DISCARD PLANS; SELECT 1",
 		"SELECT set_config('x.y', $1, false)", "SELECT pg_catalog.set_config('x.y', $1, $2)", "SELECT SET_CONFIG('x.y', 'true', false)",
 		"SELECT set_config('x.y', 'a', true), set_config('x.z', 'b', false)", "SELECT set_config('x.y', f('a', true), false)",
+		"SELECT set_config('x.y', g(f('a'), true), false)", "SELECT set_config('x.y', ', true)', false)", "SELECT set_config('x.y', E'\\', true)', false)", "SELECT set_config('x.y', $$, true)$$, false)", "SELECT set_config('x.y', /* , true) */ 'a', false)",
 	} {
 		if !spoils(sql) {
 			t.Errorf("%q is not found", sql)
@@ -51,7 +52,8 @@ func TestSpoils_StatementsThatOutliveTheTransaction_Found(t *testing.T) {
 func TestSpoils_StatementsOfTheTransaction_NotFound(t *testing.T) {
 	for _, sql := range []string{
 		"", "SELECT 1", "UPDATE t SET a = 1", "UPDATE t SET a = 1;", "SET LOCAL x.y = 'z'", "set local role eve", "SET TRANSACTION READ ONLY", "SET CONSTRAINTS ALL DEFERRED", "SELECT 1; SET LOCAL x.y = 'z'; SELECT 2",
-		"SELECT set_config('x.y', $1, true)", "SELECT set_config('x.y', f(')'), TRUE )", "SELECT pg_catalog.set_config('x.y', 'a, b)', is_local => true)", "SELECT 'SET x = 1; RESET ALL'",
+		"SELECT set_config('x.y', $1, true)", "SELECT set_config('x.y', f(')'), TRUE )", "SELECT pg_catalog.set_config('x.y', 'a, b)', is_local => true)",
+		"SELECT set_config('x.y', coalesce($1::text, current_setting('x.y')), true)", "SELECT set_config('x.y', f(g(array['a', 'b']), h()), true), set_config('x.z', $a$)$a$, true)", "SELECT 'SET x = 1; RESET ALL'",
 		"CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT 1; END", "INSERT INTO t SELECT 1 ON CONFLICT DO UPDATE SET a = 1; SELECT 1",
 	} {
 		if spoils(sql) {
