@@ -144,7 +144,7 @@ func (a *Atomic) runIn(ctx context.Context, db pgwire.Execer, call semel.Call, f
 		err = &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation, RetryAfter: retryAfter, Cause: err}
 		began = false
 	}
-	if !began && errors.Is(err, semel.ErrInProgress) {
+	if !began && !t.withinItself && errors.Is(err, semel.ErrInProgress) {
 		err = &joinedError{err, t.pipeline.Conn()}
 	}
 	return res, err

@@ -93,7 +93,8 @@
 // and then ends with semel.ErrInProgress. A call that has joined the transaction of a
 // handler cannot wait. If the handler returns its semel.ErrInProgress, no attempt counts, and
 // the handler's call runs again within Call.Wait. A handler that returns the
-// semel.ErrInProgress of any other call has failed as with any other error.
+// semel.ErrInProgress of any other call, or of a call for its own key, has failed as with any
+// other error.
 //
 // # COMMIT
 //

@@ -106,3 +106,33 @@ func TestAtomic_InnerCallElsewhereInProgress_CountsAttempt(t *testing.T) {
 		}
 	}
 }
+
+// A call for the key of its own handler finds it taken each time, so that to wait for it, and to
+// run the handler again, never ends.
+func TestAtomic_HandlerReturnsInProgressOfItsOwnKey_CountsAttempt(t *testing.T) {
+	t.Parallel()
+	p := newShop(t, openNew(t, nil), nil)
+	c, runs := call("k"), 0
+	c.Wait = 500 * time.Millisecond
+	within := func(ctx context.Context) error {
+		runs++
+		return Once(ctx, p.a, call("k"), nil)
+	}
+	for form, run := range map[string]func() error{
+		"Run": func() error {
+			return Once(t.Context(), p.a, c, func(ctx context.Context, _ *semel.Execution, _ pgx.Tx) error { return within(ctx) })
+		},
+		"RunWhole": func() error {
+			return p.a.RunWhole(t.Context(), []semel.Call{c}, func(ctx context.Context, _ []*PendingCall) error { return within(ctx) })[0].Err
+		},
+	} {
+		mustExec(t, p.s.ownPool, "DELETE FROM "+p.s.quoted()+".semel_record")
+		runs = 0
+		if err := run(); !errors.Is(err, semel.ErrInProgress) || runs != 1 {
+			t.Errorf("%s: the handler ran %d times: %v", form, runs, err)
+		}
+		if r, err := p.record(t, "k"); err != nil || r.Attempt != 1 {
+			t.Errorf("%s: the record is %v, attempt %d, %v", form, r.State, r.Attempt, err)
+		}
+	}
+}

@@ -72,6 +72,7 @@ type storeTx struct {
 	uncertain    bool // it may have, but a failed transaction cannot tell
 	checked      bool // it had not, when the last queueCheck was answered
 	unread       bool // the connection was closed, because a handler has left rows open
+	withinItself bool // a call was made by a handler for the same key
 }
 
 func (s *Store) newTx(db pgwire.Execer, late bool) *storeTx {
@@ -121,6 +122,7 @@ func (t *storeTx) claim(ctx context.Context, id pgtype.UUID, p *store.Proposal) 
 	}
 	now := store.Time(state.now)
 	if t.outerHandler.runsKey(t.store, id) {
+		t.withinItself = true
 		return inProgress(p, &store.Record{Created: now}, now), nil
 	}
 	if !t.deferInsert {

@@ -3,6 +3,11 @@ package museum
 // PostgreSQL, leased: each statement decides for itself.
 var postgreses = []Mutant{
 	{
+		Name: "PostgreSQL, Atomic: a handler that calls its own key runs again and again", Rule: "rule 13",
+		Dir: postgres, Func: "(*Atomic).runIn", Package: postgres, Run: "TestAtomic_HandlerReturnsInProgressOfItsOwnKey",
+		Old: "!began && !t.withinItself &&", New: "!began &&",
+	},
+	{
 		Name: "PostgreSQL: a completed record that is not confirmed counts as no record", Rule: "rule 11",
 		Dir: postgres, Func: "(*Store).confirmed", Package: postgres, Run: "TestStandbyAway_UnprotectedOnOutage",
 		Old: "if !r.Record.State.Terminal() {", New: "if true {",
