@@ -138,7 +138,10 @@ func (a *Atomic) runIn(ctx context.Context, db pgwire.Execer, call semel.Call, f
 		var over atomic.Bool
 		defer over.Store(true)
 		o, err := fn(a.store.withRun(ctx, t.lastID, &over), x)
-		return o, t.closeUnread(driver.ReadableError(err))
+		if err = driver.ReadableError(err); !handlertx.HasEnded(t.pipeline.Conn()) { // otherwise the handler around it has to see that
+			err = t.closeUnread(err)
+		}
+		return o, err
 	})
 	if table.LostRace(err) {
 		err = &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation, RetryAfter: retryAfter, Cause: err}

@@ -76,10 +76,12 @@ func (b *batchTry) runHandler(ctx context.Context, admitted []*batchCall, fresh 
 	if len(admitted) == 1 {
 		b.running = admitted[0]
 	}
-	handlerErr := b.tx.closeUnread(driver.ReadableError(fn(slices.Clone(fresh))))
+	handlerErr := driver.ReadableError(fn(slices.Clone(fresh)))
 	b.running = nil
+	hasEnded := handlertx.HasEnded(b.tx.pipeline.Conn())
+	handlerErr = b.tx.closeUnread(handlerErr)
 	status := b.txStatus()
-	if status == noTx {
+	if hasEnded {
 		b.tx.ended = true
 		return handlertx.ErrEnded
 	}

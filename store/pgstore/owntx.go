@@ -197,7 +197,7 @@ const (
 func (t *ownTx) afterHandler(ctx context.Context, err error) error {
 	t.finished.Store(true)
 	conn, refused := t.pipeline.Conn(), t.finished.Refused()
-	hasEnded := !conn.IsClosed() && conn.PgConn().TxStatus() == noTx
+	hasEnded := handlertx.HasEnded(conn)
 	err = t.closeUnread(err)
 	switch {
 	case conn.IsClosed() && !hasEnded:

@@ -3,6 +3,16 @@ package museum
 // PostgreSQL, leased: each statement decides for itself.
 var postgreses = []Mutant{
 	{
+		Name: "PostgreSQL, batches: rows that are left open hide that the handler has committed", Rule: "atomic",
+		Dir: postgres, Func: "(*batchTry).runHandler", Package: postgres, Run: "TestAtomic_CommittedInRowsAndRowsLeftOpen",
+		Old: "if hasEnded {", New: "if hasEnded && status == noTx {",
+	},
+	{
+		Name: "PostgreSQL, Atomic: rows that a joined call left open hide that it has committed", Rule: "atomic",
+		Dir: postgres, Func: "(*Atomic).runIn", Package: postgres, Run: "TestAtomic_CommittedInRowsAndRowsLeftOpen",
+		Old: "!handlertx.HasEnded(t.pipeline.Conn())", New: "true",
+	},
+	{
 		Name: "PostgreSQL, Atomic: a handler that calls its own key runs again and again", Rule: "rule 13",
 		Dir: postgres, Func: "(*Atomic).runIn", Package: postgres, Run: "TestAtomic_HandlerReturnsInProgressOfItsOwnKey",
 		Old: "!began && !t.withinItself &&", New: "!began &&",

@@ -222,7 +222,7 @@ func (w *Watermark) Do(ctx context.Context, s Span, fn func(ctx context.Context,
 func lend(ctx context.Context, tx pgx.Tx, state *handlertx.State, fn func(ctx context.Context, tx pgx.Tx) error) error {
 	defer state.Store(true)
 	conn, err := tx.Conn(), fn(ctx, handlertx.New(tx, state))
-	hasEnded := !conn.IsClosed() && conn.PgConn().TxStatus() == 'I'
+	hasEnded := handlertx.HasEnded(conn)
 	err = handlertx.CloseUnread(conn, err)
 	switch {
 	case hasEnded:

@@ -17,6 +17,11 @@ func IsUnread(conn *pgx.Conn) bool {
 	return conn != nil && !conn.IsClosed() && conn.PgConn().IsBusy()
 }
 
+// HasEnded reports whether the connection is open and has no transaction.
+func HasEnded(conn *pgx.Conn) bool {
+	return conn != nil && !conn.IsClosed() && conn.PgConn().TxStatus() == 'I'
+}
+
 // CloseUnread is the error of a handler that has returned err. If it has left rows open,
 // the connection is closed, because reading them to their end can take any time. That
 // undoes all writes.
