@@ -21,12 +21,10 @@ func HandleSignals() context.Context {
 	if signal.Ignored(syscall.SIGHUP) {
 		return ctx
 	}
-	ctx, cancel := context.WithCancel(ctx)
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	go func() {
 		<-hangups
-		cancel()
 		stop()
 	}()
 	return ctx
