@@ -82,8 +82,9 @@
 //
 // For settings, use SET LOCAL or set_config with is_local. If a handler runs SET without LOCAL,
 // or RESET, its connection is closed after the transaction, because the next key on it would
-// have the setting too. The store does not see settings that are made by Conn, by an *sql.Tx
-// or in a function; they hold for the next user of the connection.
+// have the setting too. With Atomic.In the connection is the caller's, and stays open. The store
+// does not see settings that are made by Conn, by an *sql.Tx, in a function or by a statement
+// that was prepared before; they hold for the next user of the connection.
 //
 // If a statement fails and the handler returns nil nevertheless, the call fails, and
 // this counts as a failed attempt. The handler can let a statement fail if it sets a

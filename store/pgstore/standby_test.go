@@ -188,7 +188,6 @@ func TestStandbyAway_WaitCancelled_NothingAcknowledged(t *testing.T) {
 	}
 }
 
-// A handler of the caller's own notices is called all the same.
 // A Guard may run handlers without a record while the store does not answer, but not that of a
 // call whose record is there and only not confirmed.
 func TestStandbyAway_UnprotectedOnOutage_CompletedCallDoesNotRun(t *testing.T) {
@@ -217,6 +216,7 @@ func TestStandbyAway_UnprotectedOnOutage_CompletedCallDoesNotRun(t *testing.T) {
 	}
 }
 
+// A handler of the caller's own notices is called all the same.
 func TestOpen_OnNotice_IsCalled(t *testing.T) {
 	cfg := pool(t, pgtest.URL(t)).Config()
 	notices := make(chan string, 1)

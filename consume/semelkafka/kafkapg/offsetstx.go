@@ -54,9 +54,9 @@ type handlerError struct {
 func (e *handlerError) Unwrap() error { return e.error }
 
 // mayBeOneMessage reports whether one message among others may be the cause of an
-// error: an error of the handler, a transaction that the handler has ended or rows that it has left open, a COMMIT that
-// the server refused or that broke the connection, or a conflict, which a smaller
-// transaction may avoid.
+// error: an error of the handler, a transaction that the handler has ended, rows that it has
+// left open, a COMMIT that the server refused or that broke the connection, or a conflict,
+// which a smaller transaction may avoid.
 func mayBeOneMessage(err error) bool {
 	if h, ok := errors.AsType[*handlerError](err); ok {
 		return !isServerFailure(h.error)
