@@ -2,6 +2,7 @@ package login
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -25,23 +26,24 @@ func byPassword(t *testing.T, cost int) *Login {
 	return l
 }
 
-// htpasswd -B and mkpasswd -m bcrypt make hashes of cost 5, and other tools of 10 and more.
+// The cost of a hash decides how long a comparison takes. htpasswd -B and mkpasswd -m bcrypt make
+// hashes of cost 5, and other tools of 10 and more.
 func TestHandler_WrongPassword_TimeDoesNotTellWhetherThereIsSuchAUser(t *testing.T) {
 	for _, cost := range []int{bcrypt.MinCost, 10} {
 		l := byPassword(t, cost)
-		median := func(user string) time.Duration {
-			var all []time.Duration
-			for range 7 {
-				begin := time.Now()
-				ask(l, func(r *http.Request) { r.SetBasicAuth(user, "wrong") })
-				all = append(all, time.Since(begin))
-			}
-			slices.Sort(all)
-			return all[len(all)/2]
+		var costs []int
+		l.passwords.compare = func(hash, _ []byte) error {
+			c, err := bcrypt.Cost(hash)
+			costs = append(costs, c)
+			return errors.Join(err, bcrypt.ErrMismatchedHashAndPassword)
 		}
-		known, unknown := median("eve"), median("bob")
-		if unknown > 8*known || known > 8*unknown { // between costs 4 and 10 it is 64
-			t.Errorf("cost %d: a wrong password of a user who is there takes %v, and of one who is not %v", cost, known, unknown)
+		for _, user := range []string{"eve", "bob"} {
+			if status, _ := ask(l, func(r *http.Request) { r.SetBasicAuth(user, "wrong") }); status != http.StatusUnauthorized {
+				t.Errorf("%s: status %d", user, status)
+			}
+		}
+		if !slices.Equal(costs, []int{cost, cost}) {
+			t.Errorf("a user who is there and one who is not are compared with hashes of the costs %d, want %d for both", costs, cost)
 		}
 	}
 }
