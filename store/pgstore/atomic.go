@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -270,11 +269,6 @@ func (r *runningHandler) runsKey(s *Store, id pgtype.UUID) bool {
 		}
 	}
 	return false
-}
-
-// runsKey reports whether the handler of the batch runs for the key.
-func (b *batchTry) runsKey(id pgtype.UUID) bool {
-	return b != nil && slices.ContainsFunc(b.calls, func(c batchCall) bool { return c.claimed != nil && c.id == id })
 }
 
 // inside finds the transaction of this store whose handler was given ctx, also if

@@ -271,3 +271,8 @@ func (c *batchCall) undone() bool {
 	f, kept := c.err.(*semel.Failure) //nolint:errorlint // see above
 	return c.err != nil && (!kept || f == nil)
 }
+
+// runsKey reports whether the handler of the batch runs for the key.
+func (b *batchTry) runsKey(id pgtype.UUID) bool {
+	return b != nil && slices.ContainsFunc(b.calls, func(c batchCall) bool { return c.claimed != nil && c.id == id })
+}
