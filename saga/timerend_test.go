@@ -33,3 +33,65 @@ func TestWork_StopsDuringLastStep_LeavesNoTimer(t *testing.T) {
 		}
 	})
 }
+
+// The worker that runs the saga has found its timer during a long step, and put it off until the
+// lease ends. A short sleep after that step is not longer because of that.
+func TestWork_SleepAfterLongStep_GoesOnInTime(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, st *memstore.Store, w *world) {
+		var slept time.Duration
+		d := w.three()
+		d.Run = func(ctx context.Context, r *saga.Run, _ order) (string, error) {
+			charged, err := saga.Step(ctx, r, "charge", func(context.Context, saga.At) (time.Time, error) {
+				<-time.After(2 * time.Minute)
+				return time.Now(), nil
+			}, nil)
+			if err == nil {
+				err = saga.Sleep(ctx, r, "hold", 2*time.Second)
+			}
+			slept = time.Since(charged)
+			return "", err
+		}
+		s := newSaga(t, st, d)
+		if err := s.Start(t.Context(), "ann", "1", book); err != nil {
+			t.Fatal(err)
+		}
+		work(t, 10*time.Minute, s)
+		if r := record(t, st, "1"); r.State != store.Completed || slept > 4*time.Second {
+			t.Errorf("the record is %v: %s; the saga slept %v, want 2 s", r.State, r.LastError, slept)
+		}
+	})
+}
+
+// stopping is a store whose worker is told to stop when it has found a timer.
+type stopping struct {
+	*memstore.Store
+	stop context.CancelFunc
+}
+
+func (s *stopping) SetTimer(ctx context.Context, k store.Key, seen, next store.Owner, wait time.Duration) (bool, error) {
+	defer s.stop()
+	return s.Store.SetTimer(ctx, k, seen, next, wait)
+}
+
+// The process of a saga dies between its end and the drop of its timer. The worker that finds the
+// timer stops, and no other worker may come.
+func TestWork_StopsBeforeItsLook_DropsTimerOfEndedSaga(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, st *memstore.Store, w *world) {
+		if _, err := newSaga(t, st, w.three()).Do(t.Context(), "ann", "1", book); err != nil {
+			t.Fatal(err)
+		}
+		k := record(t, st, "1").Key
+		if _, err := st.SetTimer(t.Context(), k, store.Owner{}, store.Owner{1}, 0); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		if err := newSaga(t, &stopping{st, stop}, w.three()).Work(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+		if due, _, err := st.DueTimers(t.Context(), k.Operation, 24*time.Hour, 10); err != nil || len(due) != 0 {
+			t.Errorf("the timers are %v, %v; want none", due, err)
+		}
+	})
+}

@@ -56,8 +56,9 @@ func (c *core) visit(ctx context.Context, call semel.Call, created time.Time, ve
 	return res, err
 }
 
-// watched is the version of the timer of a saga that a worker has found running, with a
-// fencing token. The run knows it, and so drops the timer also if workers have put it off.
+// watched is the version that a worker gives the timer of a saga which it has found running,
+// with that fencing token. The run knows this version, so that it can move or drop the timer. An
+// event, an operator or a later run has given the timer another version since.
 func watched(fence uint64) (version store.Owner) {
 	binary.BigEndian.PutUint64(version[copy(version[:], "semelrun"):], fence)
 	return version
@@ -75,9 +76,8 @@ func (c *core) undecided(ctx context.Context, k store.Key) error {
 }
 
 // keepTimer changes the timer, which has one of the versions, after a run that ended with
-// err. If that fails, the timer
-// is early, and a worker changes it. It leaves the timer of a run that is stuck: the store
-// may not have that yet, so a worker looks at the record first.
+// err. If that fails, the timer is early, and a worker changes it. It leaves the timer of a
+// run that is stuck: the store may not have that yet, so a worker looks at the record first.
 func (c *core) keepTimer(ctx context.Context, k store.Key, versions []store.Owner, err error) {
 	pause, paused := errors.AsType[*effect.Pause](err)
 	_, failed := errors.AsType[*semel.Failure](err)

@@ -10,7 +10,7 @@ import (
 // record is gone, so read the record before you act.
 type Timer struct {
 	Key Key
-	// Version is random, and new with each change.
+	// Version is another one after each change. Most are random.
 	Version Owner
 	// Due is a time of the store's clock.
 	Due time.Time

@@ -142,13 +142,23 @@ var sagas = []Mutant{
 		Dir: flow, Func: "(*core).keepTimer", Package: flow, Run: "TestTimer_SettlementOfStuckRunLost",
 		Old: "case err == nil || failed || paused:",
 		New: `case errors.Is(err, semel.ErrParked):
-			_, _ = c.setTimer(ctx, k, version, lapsed.NewOwner(), stuckLook)
+			_, _ = c.setTimer(ctx, k, versions[0], lapsed.NewOwner(), stuckLook)
 		case err == nil || failed || paused:`,
 	},
 	{
 		Name: "a run does not know the timer that a worker has put off meanwhile", Rule: "saga 7",
 		Dir: flow, Func: "(*Saga).work", Package: flow, Run: "TestWork_StopsDuringLastStep_LeavesNoTimer",
 		Old: "watched(r.Fence), d.Until", New: "lapsed.NewOwner(), d.Until",
+	},
+	{
+		Name: "a sleep after a step that workers have seen lasts until the end of the lease", Rule: "saga 7",
+		Dir: flow, Func: "(*core).keepTimer", Package: flow, Run: "TestWork_SleepAfterLongStep_GoesOnInTime",
+		Old: "range versions { if set", New: "range versions[:1] { if set",
+	},
+	{
+		Name: "a worker that stops leaves the timer of a saga that has ended", Rule: "saga 7",
+		Dir: flow, Func: "(*Saga).work", Package: flow, Run: "TestWork_StopsBeforeItsLook_DropsTimerOfEndedSaga",
+		Old: "context.WithoutCancel(ctx)", New: "ctx",
 	},
 	{
 		Name: "the timer of a saga that waits is dropped", Rule: "saga 7",
