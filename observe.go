@@ -108,9 +108,10 @@ func (e Event) afterTx(err error) Event {
 	return e
 }
 
-// observeEnd reports how a run ended.
+// observeEnd reports how a run ended. Without Options.Observe, a call that stays parked after a
+// reconciler's run is not logged again: it was when it was parked.
 func (g *Guard) observeEnd(ctx context.Context, x *Execution, kind string, err error) {
-	if g.options.Observe == nil && kind == EventExecuted {
+	if g.options.Observe == nil && (kind == EventExecuted || x.reconciling) {
 		return
 	}
 	g.observe(ctx, Event{

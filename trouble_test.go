@@ -48,8 +48,22 @@ func TestObserve_NotSet_OnlyTroubleIsLogged(t *testing.T) {
 		}
 	}
 	out.Reset()
+	g, err := semel.New(memstore.New(nil), &semel.Options{OnDoubt: semel.Park, Reconcile: func(context.Context, *semel.Execution) (semel.Verdict, error) {
+		return semel.Verdict{}, nil // it does not know
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // a duplicate asks the reconciler, and so does a timer, each minute for days
+		_, _ = semel.Do(t.Context(), g, ann("k"), func(context.Context, *semel.Execution) (string, error) { return "", errBoom })
+		_, _ = g.Reconcile(t.Context(), "", 10)
+	}
+	if n := strings.Count(out.String(), "\n"); n != 1 {
+		t.Errorf("a call that stays parked is logged %d times: %q", n, out.String())
+	}
+	out.Reset()
 	st := &absentStore{Store: memstore.New(nil)}
-	g, err := semel.New(st, nil)
+	g, err = semel.New(st, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,11 @@ var telemetries = []Mutant{
 		Old: "e.level() >= slog.LevelWarn", New: "e.level() > slog.LevelWarn",
 	},
 	{
+		Name: "telemetry: a Guard that nobody observes logs each question about a parked call", Rule: "telemetry",
+		Dir: core, Func: "(*Guard).observeEnd", Package: core, Run: "TestObserve_NotSet_OnlyTroubleIsLogged",
+		Old: "(kind == EventExecuted || x.reconciling)", New: "kind == EventExecuted",
+	},
+	{
 		Name: "telemetry: a call without a record ends twice", Rule: "telemetry",
 		Dir: core, Func: "(*pendingCall).refuse", Package: core, Run: "TestObserve_Unprotected_OneEndingEvent",
 		Old: "EndsCall: !c.runsBare(err)", New: "EndsCall: true",
