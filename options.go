@@ -127,8 +127,9 @@ type Options struct {
 	// Observe gets each event, on the goroutine where it happens. It must not
 	// block. A panic of Observe is logged and has no effect. Nil: only the events that need
 	// somebody go to slog.Default(), as LogEvents writes them: a call that is parked, has used
-	// up its attempts, ran without a record, or whose outcome is not stored. A function that
-	// does nothing turns that off.
+	// up its attempts, ran without a record, or whose outcome is not stored, and a record that
+	// cannot be read. A transaction that is not committed is not logged: its caller has the
+	// error. A function that does nothing turns the log off.
 	Observe func(ctx context.Context, e Event)
 }
 
