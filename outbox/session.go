@@ -75,7 +75,10 @@ type sending struct {
 
 func newSession(p *Publisher) *session {
 	return &session{
-		p: p, name: p.uniqueName(), lanes: map[int]*heldLane{}, busy: map[int64]*chain{}, byTopic: map[string]int{}, largest: 1, calls: map[*sending]struct{}{}, lastSent: map[string]time.Time{}, outages: outages{}, most: min(firstTake, p.opt.Batch), wanted: true, lastWork: time.Now(),
+		p: p, name: p.uniqueName(),
+		lanes: map[int]*heldLane{}, busy: map[int64]*chain{}, byTopic: map[string]int{}, calls: map[*sending]struct{}{},
+		lastSent: map[string]time.Time{}, outages: outages{},
+		largest: 1, most: min(firstTake, p.opt.Batch), wanted: true, lastWork: time.Now(),
 		answers: make(chan answer, 1024), taken: make(chan takeReply), settled: make(chan settleReply), leased: make(chan leaseReply),
 	}
 }

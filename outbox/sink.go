@@ -16,7 +16,7 @@ type Sink interface {
 	// Publish sends messages, and calls answer once for each of them, with its index, as
 	// soon as its end is known: nil if the destination keeps the message, Poison(err) if
 	// it never will, and any other error if it may later. It returns after the last
-	// answer. Answer may be called from several goroutines.
+	// answer. Answer may be called from several goroutines, and may wait a moment.
 	//
 	// The messages of one Order are in their order, and other calls have none of it at
 	// the same time. If a message is not sent, Publish must not send a later one of its
