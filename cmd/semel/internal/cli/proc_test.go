@@ -22,6 +22,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/semel-go/semel/internal/proctest"
 )
 
 // binary is the command, built once for all tests of this package.
@@ -47,6 +49,7 @@ func TestMain(m *testing.M) {
 		os.Exit(play(role))
 	}
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // a Guard of a test must not log into a command of another test
+	proctest.PassSignals()
 	code := m.Run()
 	if built.Load() {
 		path, _ := binary()

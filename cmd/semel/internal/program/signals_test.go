@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/cmd/semel/internal/program"
+	"github.com/semel-go/semel/internal/proctest"
 )
 
 // roleVar makes this binary a program that handles signals.
@@ -24,6 +25,7 @@ func TestMain(m *testing.M) {
 		drain()
 		os.Exit(0)
 	}
+	proctest.PassSignals()
 	os.Exit(m.Run())
 }
 
