@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	crand "crypto/rand"
 	"errors"
 	"fmt"
 	"math"
@@ -257,3 +258,8 @@ func (s *Store) confirm(ctx context.Context) error {
 }
 
 var errUnconfirmed = errors.New("a record was found, but the server does not confirm that it is durable; if a synchronous standby is away, commits wait for it")
+
+func newOwnerToken() (owner store.Owner) {
+	_, _ = crand.Read(owner[:]) // it never fails
+	return owner
+}

@@ -199,6 +199,9 @@ func (t *ownTx) afterHandler(ctx context.Context, err error) error {
 	conn, refused := t.pipeline.Conn(), t.finished.Refused()
 	hasEnded := handlertx.HasEnded(conn)
 	err = t.closeUnread(err)
+	if t.sqlTx != nil && t.sqlTx.Ended {
+		hasEnded, t.unread = true, conn.IsClosed()
+	}
 	switch {
 	case conn.IsClosed() && !hasEnded:
 		if err == nil {

@@ -2,7 +2,6 @@ package pgstore
 
 import (
 	"context"
-	crand "crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -45,7 +44,13 @@ func (a *Atomic) run(ctx context.Context, call semel.Call, fn semel.Handler, db 
 	if in, ok := a.store.inside(ctx); ok {
 		if in.sqlTx != nil {
 			return a.runIn(ctx, in.sqlTx.Driver, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
-				return fn(a.store.withTx(ctx, &txIn{sqlTx: in.sqlTx, finished: in.finished}), x)
+				o, err := fn(a.store.withTx(ctx, &txIn{sqlTx: in.sqlTx, finished: in.finished}), x)
+				if handlertx.HasEnded(in.sqlTx.Driver) { // the handler around this one has to see that
+					in.sqlTx.Ended = true
+					// After the end of this handler's context database/sql would close its rows at any moment.
+					err = handlertx.CloseUnread(in.sqlTx.Driver, err)
+				}
+				return o, err
 			})
 		}
 		return a.In(in.tx).Run(ctx, call, fn)
@@ -289,10 +294,5 @@ func (a *Atomic) note(ctx context.Context, t *storeTx, p store.Proposal) (err er
 
 // errClaimedSince: the key of a transaction that its handler has committed is not parked.
 var errClaimedSince = errors.New("another call has claimed the key since")
-
-func newOwnerToken() (owner store.Owner) {
-	_, _ = crand.Read(owner[:]) // it never fails
-	return owner
-}
 
 var errPanicked = errors.New("panic, or runtime.Goexit")

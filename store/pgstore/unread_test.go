@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -48,6 +49,14 @@ func wantUnread(t *testing.T, err error) {
 }
 
 // A query that the handler has left open is the handler's fault, and no outage of the store.
+// patient is a call that waits for its key: the server notices after a moment that the
+// connection of an earlier one is closed. The failed attempt may not be noted then either.
+func patient(key string) semel.Call {
+	c := call(key)
+	c.Wait = time.Minute
+	return c
+}
+
 func TestAtomic_HandlerLeavesRowsOpen_CountsAttempt(t *testing.T) {
 	t.Parallel()
 	later := errors.New("later")
@@ -56,24 +65,24 @@ func TestAtomic_HandlerLeavesRowsOpen_CountsAttempt(t *testing.T) {
 			t.Run(form+", returns "+result, func(t *testing.T) {
 				t.Parallel()
 				p, runs := newShop(t, openNew(t, nil), &semel.Options{MaxAttempts: 2}), 0
-				for attempt := 1; attempt <= 2; attempt++ {
-					err := Once(t.Context(), p.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error {
+				for {
+					err := Once(t.Context(), p.a, patient("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error {
 						runs++
 						if _, err := p.pay("k", nil)(ctx, x, tx); err != nil {
 							return err
 						}
 						return errors.Join(returned, leave(ctx, tx))
 					})
+					if f, ok := errors.AsType[*semel.Failure](err); ok && f.Code == semel.CodeAttemptsExhausted && runs > 1 {
+						break
+					}
 					wantUnread(t, err)
 					if errors.Is(returned, later) && !errors.Is(err, later) {
 						t.Errorf("the handler's own error is lost: %v", err)
 					}
-					if r, err := p.record(t, "k"); err != nil || r.State != store.Released || r.Attempt != attempt {
-						t.Errorf("the record is %v, attempt %d, %v", r.State, r.Attempt, err)
+					if runs == 20 {
+						t.Fatal("no attempt counts")
 					}
-				}
-				if f, ok := errors.AsType[*semel.Failure](Once(t.Context(), p.a, call("k"), nil)); !ok || f.Code != semel.CodeAttemptsExhausted || runs != 2 {
-					t.Errorf("after %d runs the call ends with %v", runs, f)
 				}
 				p.want(t)
 			})
@@ -100,7 +109,7 @@ func TestRunWhole_OneCallLeavesRowsOpen_OthersCommit(t *testing.T) {
 			t.Parallel()
 			p := newShop(t, openNew(t, nil), &semel.Options{MaxAttempts: 2})
 			calls := poll("a", "bad", "c")
-			for attempt := 1; attempt <= 2; attempt++ {
+			for exhausted, n := false, 0; !exhausted; n++ {
 				ended := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*PendingCall) error {
 					if err := writeRows(p, calls)(ctx, fresh); err != nil {
 						return err
@@ -112,12 +121,17 @@ func TestRunWhole_OneCallLeavesRowsOpen_OthersCommit(t *testing.T) {
 					}
 					return nil
 				})
-				if ended[0].Err != nil || ended[2].Err != nil {
-					t.Errorf("the other calls end with %v and %v", ended[0].Err, ended[2].Err)
+				if errors.Is(errors.Join(ended[0].Err, ended[1].Err, ended[2].Err), semel.ErrInProgress) && n < 100 {
+					continue // the server has not noticed yet that a connection is closed
 				}
-				wantUnread(t, ended[1].Err)
-				if r, err := p.record(t, "bad"); err != nil || r.Attempt != attempt {
-					t.Errorf("the record is %v, attempt %d, %v", r.State, r.Attempt, err)
+				if ended[0].Err != nil || ended[2].Err != nil {
+					t.Fatalf("the other calls end with %v and %v", ended[0].Err, ended[2].Err)
+				}
+				if exhausted = errors.Is(ended[1].Err, &semel.Failure{Code: semel.CodeAttemptsExhausted}); !exhausted {
+					wantUnread(t, ended[1].Err)
+				}
+				if n == 100 {
+					t.Fatal("no attempt counts")
 				}
 			}
 			p.want(t, "a", "c")
@@ -164,10 +178,19 @@ func TestDoSQL_HandlerLeavesRowsOpen_CountsAttempt(t *testing.T) {
 		}
 		return "", err
 	}
-	_, err := DoSQL(t.Context(), p.a, p.db, call("k"), leave)
-	wantUnread(t, err)
-	p.wantRecord(t, "k", store.Released, 1)
-	_, err = DoSQL(t.Context(), p.a, p.db, call("outer"), func(ctx context.Context, x *semel.Execution, tx *sql.Tx) (string, error) {
+	counts := func(key string, fn func(ctx context.Context, x *semel.Execution, tx *sql.Tx) (string, error)) {
+		t.Helper()
+		for range 20 {
+			_, err := DoSQL(t.Context(), p.a, p.db, patient(key), fn)
+			wantUnread(t, err)
+			if r, err := p.record(t, key); err == nil && r.State == store.Released && r.Attempt > 0 {
+				return
+			}
+		}
+		t.Errorf("%s: no attempt counts", key)
+	}
+	counts("k", leave)
+	counts("outer", func(ctx context.Context, x *semel.Execution, tx *sql.Tx) (string, error) {
 		if _, err := p.paySQL("outer", nil)(ctx, x, tx); err != nil {
 			return "", err
 		}
@@ -175,8 +198,6 @@ func TestDoSQL_HandlerLeavesRowsOpen_CountsAttempt(t *testing.T) {
 		wantUnread(t, err)
 		return "", err
 	})
-	wantUnread(t, err)
-	p.wantRecord(t, "outer", store.Released, 1)
 	p.want(t)
 }
 
@@ -256,8 +277,14 @@ func TestStep_HandlerLeavesRowsOpen_StepRunsAgain(t *testing.T) {
 	}
 	wantUnread(t, run())
 	leave = false
-	if err := run(); err != nil {
-		t.Error(err)
+	for n := 0; ; n++ {
+		err := run()
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, semel.ErrInProgress) || n == 1000 { // the server notices a closed connection after a moment
+			t.Fatal(err)
+		}
 	}
 	p.want(t, "k")
 }

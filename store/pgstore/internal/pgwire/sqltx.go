@@ -19,6 +19,7 @@ var ErrRolledBack = errors.New("the server rolled the transaction back, because 
 type SQLTx struct {
 	Tx     *sql.Tx
 	Driver *pgx.Conn
+	Ended  bool // a handler has ended the transaction by a statement
 	conn   *sql.Conn
 	cancel context.CancelFunc // of the transaction's context
 }
