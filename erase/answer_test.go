@@ -111,7 +111,10 @@ func TestRun_AnswersOnly_EncryptedAnswerNeedsKeys(t *testing.T) {
 	if r := mustRun(t, st, s, o); r != (erase.Report{Failed: 1}) {
 		t.Errorf("without the keys: %+v, want the record left", r)
 	}
-	if res, err := g.Run(t.Context(), call("ann", "k"), nil); err != nil || string(res.Outcome.Body) != canary {
+	again := func(context.Context, *semel.Execution) (store.Outcome, error) {
+		return store.Outcome{}, errors.New("the duplicate ran")
+	}
+	if res, err := g.Run(t.Context(), call("ann", "k"), again); err != nil || string(res.Outcome.Body) != canary {
 		t.Errorf("a duplicate got %q, error %v; want the answer", res.Outcome.Body, err)
 	}
 	if r := mustRun(t, c.Store(st), s, o); r != (erase.Report{Erased: 1}) {

@@ -201,7 +201,10 @@ func TestShardDown_Error_ConcernsItsKeysOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = g.Run(t.Context(), semel.Call{Operation: "op", Tenant: "t", Key: w.on(t)[bad].Value, Payload: semel.NoPayload()}, nil)
+	_, err = g.Run(t.Context(), semel.Call{Operation: "op", Tenant: "t", Key: w.on(t)[bad].Value, Payload: semel.NoPayload()}, func(context.Context, *semel.Execution) (store.Outcome, error) {
+		t.Error("the handler ran")
+		return store.Outcome{}, nil
+	})
 	if !errors.Is(err, semel.ErrUnavailable) || store.Affects(err) != store.ExtentPart {
 		t.Errorf("extent %d of %v", store.Affects(err), err)
 	}

@@ -238,7 +238,9 @@ func (f *freezer) same(policy semel.Policy, key, receipt string, kept store.Reco
 	if err != nil || !reflect.DeepEqual(now.Record, kept) {
 		f.bad("%s: the zombie has changed the record (error %v):\n%+v\n%+v", key, err, kept, now.Record)
 	}
-	res, err := f.guards[policy].Run(context.Background(), call(key, 0), nil)
+	res, err := f.guards[policy].Run(context.Background(), call(key, 0), func(context.Context, *semel.Execution) (store.Outcome, error) {
+		return store.Outcome{}, errors.New("the duplicate ran")
+	})
 	if err != nil || string(res.Body) != receipt || !res.Replayed {
 		f.bad("%s: the successor answered %q, a duplicate got %q, %v", key, receipt, res.Body, err)
 	}
