@@ -183,12 +183,12 @@ func TestPublisher_ReleaseFails_RepeatsAfterRenewal(t *testing.T) {
 	})
 }
 
-// narrow is a store in a network that takes 1 s for each message.
+// narrow is a store in a network that takes 2 s for each message.
 type narrow struct{ outbox.Store }
 
 func (n narrow) Take(ctx context.Context, lanes []outbox.Lane, busy []int64, paused []string, limit int) ([]outbox.Taken, error) {
 	select {
-	case <-time.After(time.Duration(limit) * time.Second):
+	case <-time.After(time.Duration(limit) * 2 * time.Second):
 		return n.Store.Take(ctx, lanes, busy, paused, limit)
 	case <-ctx.Done():
 		return nil, ctx.Err()

@@ -71,7 +71,7 @@ func (s *session) adapt(r takeReply) {
 		if r.took < storeTimeout/4 {
 			s.most = min(2*s.most, s.p.opt.Batch)
 		}
-	case r.idle:
+	case r.idle && !r.partial:
 		s.most = min(s.most, firstTake)
 	}
 }

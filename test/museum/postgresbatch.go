@@ -170,10 +170,10 @@ var postgresBatches = []Mutant{
 		Name: "PostgreSQL, batches: who broke a connection alone has made no attempt", Rule: "rule 13",
 		Dir: postgres, Func: "(*batchRun).afterBreak", Package: postgres, Run: "TestRunWhole_CallBreaksConnection_OthersSucceed/the_server",
 		Old: `
-			countsAsAttempt(err) {
+			batch.tx.countsAsAttempt(err) {
 			if b.atomic.noteAttempt`,
 		New: `
-			!countsAsAttempt(err) {
+			!batch.tx.countsAsAttempt(err) {
 			if b.atomic.noteAttempt`,
 	},
 	{
