@@ -8,8 +8,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// entry is a cached record. Only the list's links and used change once it is in
-// a shard.
+// entry is a cached record. Only the list's links, used and settling change once it
+// is in a shard.
 type entry struct {
 	record store.Record
 	hash   uint64
@@ -18,6 +18,9 @@ type entry struct {
 	// clock.
 	asked, answered stamp
 	clock           time.Time
+	// settling is when the settlement of an own claim was first sent, if it got no
+	// answer: the store may have applied it then.
+	settling stamp
 	// life is how long after asked the record may be used.
 	life time.Duration
 	// ownClaim: it is a claim that this process won, and no answer yet.

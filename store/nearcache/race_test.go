@@ -7,6 +7,7 @@ import (
 
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/nearcache"
+	"github.com/semel-go/semel/store/storetest"
 )
 
 // slow is a store in which a test does something between a change or a read
@@ -122,6 +123,29 @@ func TestLifetime_OwnOutcome_ExpiresNoLaterThanStores(t *testing.T) {
 	if got.Seen() != real.Seen() || !got.Outcome.Equal(real.Outcome) || got.Created != real.Created || got.Fingerprint != real.Fingerprint ||
 		got.Attempt != real.Attempt || got.Holder != real.Holder || got.Policy != real.Policy || got.Format != real.Format {
 		t.Errorf("beside its times it is\n%+v, want\n%+v", got, real)
+	}
+}
+
+// The store applied the first sending of the settlement, whose answer was lost.
+func TestLifetime_SettledByFirstOfTwoSendings_ExpiresNoLaterThanStores(t *testing.T) {
+	w := newWorldBehind(t, &nearcache.Options{Skew: 1, MaxAge: time.Hour}, func(op storetest.Op, n int) storetest.Mode {
+		if op == storetest.OpSettle && n == 1 {
+			return storetest.LostReply
+		}
+		return storetest.None
+	})
+	f := claim(t, w, "k")
+	if err := w.Settle(t.Context(), f.Record.Lease(), settlement(time.Minute)); err == nil {
+		t.Fatal("the fault was not injected")
+	}
+	w.pass(10 * time.Second)
+	if err := w.Settle(t.Context(), f.Record.Lease(), settlement(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	w.trip(t, 0, "a duplicate", func() { claim(t, w, "k") })
+	w.pass(55 * time.Second)
+	if real, got := get(t, w.mem, "k"), claim(t, w, "k"); real.Record.Expired(real.Now) && !got.Record.Expired(got.Now) {
+		t.Errorf("the record has expired at %v, and the cache answers until %v", real.Record.Expires, got.Record.Expires)
 	}
 }
 

@@ -131,16 +131,32 @@ func (sh *shard) invalidate(h uint64) uint64 {
 	return sh.epoch
 }
 
+// setSettling notes in the claim of a lease when its settlement was first sent.
+func (sh *shard) setSettling(h uint64, l *store.Lease, sent stamp) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if e := sh.claim(h, l); e != nil && e.settling == (stamp{}) {
+		e.settling = sent
+	}
+}
+
 // takeClaim removes and returns the claim of a lease.
 func (sh *shard) takeClaim(h uint64, l *store.Lease) (*entry, uint64) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	e := sh.byHash[h]
-	if e == nil || !e.ownClaim || e.record.Lease() != *l {
-		return nil, sh.epoch
+	e := sh.claim(h, l)
+	if e != nil {
+		sh.remove(e)
 	}
-	sh.remove(e)
 	return e, sh.epoch
+}
+
+// claim returns the claim of a lease. The caller holds mu.
+func (sh *shard) claim(h uint64, l *store.Lease) *entry {
+	if e := sh.byHash[h]; e != nil && e.ownClaim && e.record.Lease() == *l {
+		return e
+	}
+	return nil
 }
 
 // removeEstimated removes an entry with estimated times, because the store

@@ -138,28 +138,32 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease, d time.Duration
 // Settle implements store.Store. It caches the outcome of a claim that this
 // process won, once the store has confirmed it.
 func (s *Store) Settle(ctx context.Context, lease store.Lease, t store.Settlement) error {
-	asked := s.stamp()
+	l := lookup{asked: s.stamp()}
+	l.shard, l.hash = s.shardOf(lease.Key)
 	if err := s.st.Settle(ctx, lease, t); err != nil {
+		l.shard.setSettling(l.hash, &lease, l.asked)
 		return err
 	}
-	l := lookup{asked: asked}
-	l.shard, l.hash = s.shardOf(lease.Key)
 	claim, epoch := l.shard.takeClaim(l.hash, &lease)
 	if claim == nil {
 		return nil
 	}
-	// The store settled it at asked or later, so the times that are estimated
+	first := l.asked
+	if claim.settling != (stamp{}) {
+		first = claim.settling
+	}
+	// The store settled it at first or later, so the times that are estimated
 	// here are not later than the store's.
-	least, _ := asked.since(claim.answered)
+	least, _ := first.since(claim.answered)
 	now := claim.clock.Add(least - drift(least))
 	r := t.Apply(claim.record, now)
 	if !replayable(&r, now) {
 		return nil
 	}
 	e := newEntry(&r)
-	e.hash, e.asked, e.answered, e.clock, e.estimated = l.hash, claim.asked, asked, claim.clock, true
-	if e.life = s.lifetime(e, asked); e.life > 0 {
-		l.shard.put(e, epoch, asked)
+	e.hash, e.asked, e.answered, e.clock, e.estimated = l.hash, claim.asked, l.asked, claim.clock, true
+	if e.life = s.lifetime(e, l.asked); e.life > 0 {
+		l.shard.put(e, epoch, l.asked)
 		s.writeFront(ctx, e)
 	}
 	return nil

@@ -25,12 +25,7 @@ var caches = []Mutant{
 	{
 		Name: "a cache keeps an answer to another question", Rule: "scope",
 		Dir: nearby, Func: "(*Store).Claim", Package: nearby, Run: "TestClaim_StoreAnswersOtherKey_IsNotCached",
-		Old: `
-			if err == nil && f.Record.Key == p.Key {
-				s.cache(`,
-		New: `
-			if err == nil {
-				s.cache(`,
+		Old: "if err == nil && f.Record.Key == p.Key { s.cache(", New: "if err == nil { s.cache(",
 	},
 	{
 		Name: "a swap leaves the cache as it is", Rule: "rule 3",
@@ -75,7 +70,12 @@ var caches = []Mutant{
 	{
 		Name: "an own outcome expires later than the store's", Rule: "rule 6",
 		Dir: nearby, Func: "(*Store).Settle", Package: nearby, Run: "TestLifetime_OwnOutcome_ExpiresNoLaterThanStores",
-		Old: "least, _ := asked.since(claim.answered)", New: "_, least := s.stamp().since(claim.asked)",
+		Old: "least, _ := first.since(claim.answered)", New: "_, least := s.stamp().since(claim.asked)\n_ = first",
+	},
+	{
+		Name: "a cache counts a settlement from its second sending", Rule: "rule 6",
+		Dir: nearby, Func: "(*shard).setSettling", Package: nearby, Run: "TestLifetime_SettledByFirstOfTwoSendings_ExpiresNoLaterThanStores",
+		Old: "e.settling == (stamp{})", New: "false",
 	},
 	{
 		Name: "a cache keeps what the store has not confirmed", Rule: "rule 9",
