@@ -21,8 +21,10 @@ type clock struct {
 	skew time.Duration
 	// compared is true if the clock is compared with the server's.
 	compared bool
-	// wrong is by how much the clock surely differed from the server's when the
-	// last reply arrived.
+	// observed is true after the first reply.
+	observed atomic.Bool
+	// wrong is by how much the clock was surely ahead of the server's when the last
+	// reply arrived, or behind it (negative).
 	wrong atomic.Int64
 }
 
@@ -68,12 +70,12 @@ func (s *Store) Clocks(context.Context) (slowest, fastest time.Time, err error) 
 // the request was sent and before the reply arrived.
 func (c *clock) observe(sent, arrived, date time.Time) {
 	ahead, behind := sent.Sub(date.Add(time.Second)), date.Sub(arrived)
-	c.wrong.Store(int64(max(ahead, behind, 0)))
+	c.wrong.Store(int64(max(ahead, 0) - max(behind, 0)))
 }
 
 // check returns ErrClock if the clock is known to be wrong.
 func (c *clock) check() error {
-	if wrong := time.Duration(c.wrong.Load()); c.compared && wrong > c.skew/2 {
+	if wrong := time.Duration(c.wrong.Load()).Abs(); c.compared && wrong > c.skew/2 {
 		return fmt.Errorf("%w: it differs from DynamoDB's by %v or more; at most half of Options.MaxSkew %v is allowed; synchronize it", ErrClock, wrong.Round(time.Millisecond), c.skew)
 	}
 	return nil
@@ -89,6 +91,7 @@ func (c *clock) compare(stack *middleware.Stack) error {
 				if date, err := http.ParseTime(reply.Header.Get("Date")); err == nil {
 					c.observe(sent, time.Now().Round(0), date)
 				}
+				c.observed.Store(true) // a server that sends no Date too: nothing is known of the clock
 			}
 			return out, metadata, err
 		}), middleware.After)
@@ -103,10 +106,13 @@ var (
 // does, so that a renewal that arrives late cannot shorten a later one.
 func renewalNumber() int64 { return startMicros + time.Since(processStart).Microseconds() }
 
+// needsClock reports whether a record in a state needs a clock that is right.
+func needsClock(state store.State) bool { return state == store.Started || state == store.Processing }
+
 // checkFor returns ErrClock if a record in a state needs the clock, and it is
 // known to be wrong.
 func (c *clock) checkFor(state store.State) error {
-	if state != store.Started && state != store.Processing {
+	if !needsClock(state) {
 		return nil
 	}
 	return c.check()
@@ -114,9 +120,11 @@ func (c *clock) checkFor(state store.State) error {
 
 // checkClock is checkFor, with a new look at the server's clock if the last one
 // was bad: a refused call sends nothing that could show that the clock is right
-// again.
+// again. It also looks before the first claim of a process: if the clock is wrong, the
+// reply to a claim shows it too late.
 func (s *Store) checkClock(ctx context.Context, state store.State) error {
-	if s.clock.checkFor(state) == nil {
+	unknown := s.clock.compared && !s.clock.observed.Load() && needsClock(state)
+	if !unknown && s.clock.checkFor(state) == nil {
 		return nil
 	}
 	if err := store.Ping(ctx, s); err != nil {

@@ -184,6 +184,27 @@ func TestClaim_ClockWrong_RefusedUntilItIsRight(t *testing.T) {
 	}
 }
 
+// No reply has shown a new process yet that its clock is wrong.
+func TestClaim_FirstOfProcessWithWrongClock_IsNotSent(t *testing.T) {
+	t.Parallel()
+	direct := openNew(t, nil)
+	var by atomic.Int64
+	by.Store(int64(-time.Minute))
+	s := openOn(t, dated(t, &by), direct.table, nil)
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			if _, err := s.Claim(t.Context(), proposal(strconv.Itoa(i))); !errors.Is(err, ErrClock) {
+				t.Errorf("claim %d: %v, want ErrClock", i, err)
+			}
+			if _, err := direct.Get(t.Context(), testKey(strconv.Itoa(i))); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("claim %d was sent: %v", i, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
 // Another process may have a clock that is faster or slower.
 func TestClocks_OtherProcesses_DifferByMaxSkew(t *testing.T) {
 	c := newStandingClock()

@@ -37,9 +37,12 @@
 //     outcome is kept twice as much longer.
 //   - Each reply has the server's time in seconds. If it shows that this process's
 //     clock is wrong by more than half of MaxSkew, claims and renewals are ErrClock,
-//     until a reply shows that the clock is right. A difference of up to a second
-//     more can stay unseen. Settlements go on, because the fencing token decides
-//     about them.
+//     until a reply shows that the clock is right. A process sends a GetItem before
+//     its first claim to see such a reply. A difference of up to a second more can
+//     stay unseen. Settlements go on, because the fencing token decides about them.
+//   - If the clock is set wrong while a claim is on its way, the claim is ErrClock and
+//     is stored all the same. The Guard gives it back if the clock is right again
+//     within SettleTimeout; otherwise its lease ends by the wrong clock.
 //   - If the clocks differ by more than MaxSkew and nothing shows it, a lease may be
 //     taken over too early: two handlers may run, and the first cannot settle.
 //
@@ -72,6 +75,7 @@
 //	a renewal               UpdateItem           1        2
 //	a step                  UpdateItem           1        -
 //	a look while waiting    GetItem              1 read   -
+//	before the first claim  GetItem              1 read   -
 //
 // A write takes a unit for each KB of the item, a refused one too. A waiting call
 // looks at pauses that grow from 20 ms to Options.MaxPoll.

@@ -126,7 +126,10 @@ func TestUnits_EachOperation_AsDocumented(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m.take()
+	if err := s.checkClock(t.Context(), store.Processing); err != nil { // once in a process
+		t.Fatal(err)
+	}
+	check("a look at the server's clock", map[string]int{"GetItem": 1}, 1)
 	run()
 	check("a new call", map[string]int{"PutItem": 1, "UpdateItem": 1}, 2)
 	run()

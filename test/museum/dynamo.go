@@ -73,6 +73,11 @@ var dynamos = []Mutant{
 		Old: "wrong > c.skew/2", New: "wrong > 24*time.Hour",
 	},
 	{
+		Name: "DynamoDB: a clock that no reply has shown is right", Rule: "rule 6",
+		Dir: dynamo, Func: "(*Store).checkClock", Package: dynamo, Run: "TestClaim_FirstOfProcessWithWrongClock_IsNotSent",
+		Old: "!s.clock.observed.Load()", New: "false",
+	},
+	{
 		Name: "DynamoDB: a renewal that arrives late shortens the lease", Rule: "rule 7",
 		Dir: dynamo, Func: "(*Store).renew", Package: dynamo, Run: "TestRenew_ArrivesLate_DoesNotShortenLease",
 		Old: "OR %s < %s)", New: "OR %s <> %s)",
