@@ -24,7 +24,7 @@ type clock struct {
 	// observed is true after the first reply.
 	observed atomic.Bool
 	// wrong is by how much the clock was surely ahead of the server's when the last
-	// reply arrived, or behind it (negative).
+	// reply arrived. It is negative if the clock was late.
 	wrong atomic.Int64
 }
 
@@ -79,6 +79,18 @@ func (c *clock) check() error {
 		return fmt.Errorf("%w: it differs from DynamoDB's by %v or more; at most half of Options.MaxSkew %v is allowed; synchronize it", ErrClock, wrong.Round(time.Millisecond), c.skew)
 	}
 	return nil
+}
+
+// settling is the time of a change that needs no lease: by the server's clock, to a
+// second, if this process's is known to be wrong, so that the record does not expire
+// early and the next attempt does not wait longer.
+func (s *Store) settling(ctx context.Context) time.Time {
+	wrong := s.checkClock(ctx, store.Processing) != nil // looks again if the clock was wrong
+	now := s.clock.read()
+	if wrong {
+		now = now.Add(-time.Duration(s.clock.wrong.Load()))
+	}
+	return now
 }
 
 // compare is an option of the client that observes each reply.

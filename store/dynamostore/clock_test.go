@@ -205,6 +205,47 @@ func TestClaim_FirstOfProcessWithWrongClock_IsNotSent(t *testing.T) {
 	all.Wait()
 }
 
+// A record must not expire early, nor a pause last long, by a clock that is known to
+// be wrong.
+func TestSettle_ClockWrong_IsDatedByServer(t *testing.T) {
+	t.Parallel()
+	direct := openNew(t, nil)
+	for name, wrong := range map[string]time.Duration{"behind": 2 * time.Hour, "ahead": -2 * time.Hour} {
+		var by atomic.Int64
+		s := openOn(t, dated(t, &by), direct.table, nil)
+		settled, resolved, committed := claim(t, s, name+" settle"), claim(t, s, name+" swap"), claim(t, s, name+" tx")
+		later := claim(t, s, name+" later")
+		by.Store(int64(wrong))
+		get(t, s, name+" swap") // shows the wrong clock
+		end := completion("x")
+		if err := s.Settle(t.Context(), settled.Lease(), end); err != nil {
+			t.Errorf("%s: settle: %v", name, err)
+		}
+		p := proposal(name + " swap")
+		p.State, p.Outcome, p.Keep = store.Completed, end.Outcome, end.Keep
+		if f, err := s.Swap(t.Context(), resolved.Seen(), p); err != nil || !f.Won {
+			t.Errorf("%s: swap: won %v, error %v", name, f.Won, err)
+		}
+		tx := s.NewTx()
+		if err := errors.Join(tx.Settle(t.Context(), committed.Lease(), end), tx.Commit(t.Context())); err != nil {
+			t.Errorf("%s: settle in a transaction: %v", name, err)
+		}
+		for _, method := range []string{" settle", " swap", " tx"} {
+			want := time.Now().Add(wrong + end.Keep)
+			if got := get(t, direct, name+method).Expires; got.Sub(want).Abs() > time.Minute {
+				t.Errorf("%s,%s: it expires %v, want about %v by the server's clock", name, method, got, want)
+			}
+		}
+		by.Store(0) // set right after the last reply
+		if err := s.Settle(t.Context(), later.Lease(), end); err != nil {
+			t.Errorf("%s: settle: %v", name, err)
+		}
+		if got, want := get(t, direct, name+" later").Expires, time.Now().Add(end.Keep); got.Sub(want).Abs() > time.Minute {
+			t.Errorf("%s, and right again: it expires %v, want about %v", name, got, want)
+		}
+	}
+}
+
 // Another process may have a clock that is faster or slower.
 func TestClocks_OtherProcesses_DifferByMaxSkew(t *testing.T) {
 	c := newStandingClock()

@@ -39,7 +39,12 @@
 //     clock is wrong by more than half of MaxSkew, claims and renewals are ErrClock,
 //     until a reply shows that the clock is right. A process sends a GetItem before
 //     its first claim to see such a reply. A difference of up to a second more can
-//     stay unseen. Settlements go on, because the fencing token decides about them.
+//     stay unseen.
+//   - Settlements go on, because the fencing token decides about them. If the last
+//     reply has shown that the clock is wrong, they are dated by the server's time, to
+//     a second. If the clock is set wrong after the last reply, the next settlement is
+//     dated by the wrong clock: an outcome can expire early, and then the call runs
+//     again.
 //   - If the clock is set wrong while a claim is on its way, the claim is ErrClock and
 //     is stored all the same. The Guard gives it back if the clock is right again
 //     within SettleTimeout; otherwise its lease ends by the wrong clock.

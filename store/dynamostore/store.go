@@ -163,7 +163,7 @@ func (s *Store) swap(ctx context.Context, seen *store.Seen, p *store.Proposal) (
 	if err := s.checkClock(ctx, p.State); err != nil {
 		return f, err
 	}
-	now := s.clock.read()
+	now := s.settling(ctx)
 	r := p.Replace(&store.Record{Fence: seen.Fence}, now)
 	outcome, err := s.packOutcome(ctx, &r)
 	if err != nil {
@@ -239,7 +239,7 @@ func (s *Store) Settle(ctx context.Context, l store.Lease, t store.Settlement) e
 }
 
 func (s *Store) settle(ctx context.Context, l *store.Lease, t *store.Settlement) error {
-	r := t.Apply(store.Record{Key: l.Key, Fence: l.Fence}, s.clock.read())
+	r := t.Apply(store.Record{Key: l.Key, Fence: l.Fence}, s.settling(ctx))
 	outcome, err := s.packSettled(ctx, &r)
 	if errors.Is(err, errObjects) && s.isSettled(ctx, l, t.State, outcome) {
 		return nil

@@ -78,6 +78,16 @@ var dynamos = []Mutant{
 		Old: "!s.clock.observed.Load()", New: "false",
 	},
 	{
+		Name: "DynamoDB: an outcome expires by a clock that is known to be wrong", Rule: "rule 8",
+		Dir: dynamo, Func: "(*Store).settling", Package: dynamo, Run: "TestSettle_ClockWrong_IsDatedByServer",
+		Old: "-time.Duration(s.clock.wrong.Load())", New: "0*time.Duration(s.clock.wrong.Load())",
+	},
+	{
+		Name: "DynamoDB: an outcome expires by how wrong the clock was", Rule: "rule 8",
+		Dir: dynamo, Func: "(*Store).settling", Package: dynamo, Run: "TestSettle_ClockWrong_IsDatedByServer",
+		Old: "s.checkClock(ctx, store.Processing) != nil", New: "s.clock.check() != nil && ctx != nil",
+	},
+	{
 		Name: "DynamoDB: a renewal that arrives late shortens the lease", Rule: "rule 7",
 		Dir: dynamo, Func: "(*Store).renew", Package: dynamo, Run: "TestRenew_ArrivesLate_DoesNotShortenLease",
 		Old: "OR %s < %s)", New: "OR %s <> %s)",
