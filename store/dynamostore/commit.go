@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/middleware"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
@@ -45,20 +46,34 @@ func (t *Tx) commit(ctx context.Context) error {
 		return fmt.Errorf("%w: the transaction has %d records and %d writes; DynamoDB takes %d items", store.ErrTooLarge, len(records), len(t.writes), maxWrites)
 	}
 	// The client adds a request token, so that its retries are carried out once.
-	_, err = t.store.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: append(records, t.writes...)})
+	sent := 0
+	_, err = t.store.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: append(records, t.writes...)}, countSendings(&sent))
 	if err == nil {
 		return nil
 	}
 	if canceled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
 		return explainCanceled(canceled, len(records))
 	}
-	if refusedBefore(err) {
+	if sent <= 1 && refusedBefore(err) { // a refusal of a second sending says nothing about the first
 		return err
 	}
 	if t.found(ctx) {
 		return nil
 	}
 	return fmt.Errorf("%w: %w", semel.ErrInDoubt, err)
+}
+
+// countSendings is an option of a request that counts how often the client sends it.
+func countSendings(n *int) func(*dynamodb.Options) {
+	return func(o *dynamodb.Options) {
+		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+			return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("semelSendings",
+				func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
+					*n++
+					return next.HandleDeserialize(ctx, in)
+				}), middleware.After)
+		})
+	}
 }
 
 // explainCanceled says whether a transaction met another change of its records, which

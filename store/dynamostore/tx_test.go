@@ -89,7 +89,6 @@ func TestTx_TooManyWrites_Refused(t *testing.T) {
 func inProgress(t testing.TB, transactions int, carriedOut bool) *dynamodb.Client {
 	var left atomic.Int64
 	left.Store(int64(transactions))
-	body := errorBody("TransactionInProgressException", "")
 	return dynamotest.Client(dynamotest.URL(t), func(o *dynamodb.Options) {
 		o.RetryMaxAttempts = 1
 		o.HTTPClient = doFunc(func(req *http.Request) (*http.Response, error) {
@@ -103,12 +102,18 @@ func inProgress(t testing.TB, transactions int, carriedOut bool) *dynamodb.Clien
 				}
 				_ = reply.Body.Close()
 			}
-			return &http.Response{
-				StatusCode: http.StatusBadRequest, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}}, Request: req,
-				Body: readCloser{strings.NewReader(body)}, ContentLength: int64(len(body)),
-			}, nil
+			return refusal(req, "TransactionInProgressException"), nil
 		})
 	})
+}
+
+// refusal is a server's answer with an error code.
+func refusal(req *http.Request, code string) *http.Response {
+	body := errorBody(code, "")
+	return &http.Response{
+		StatusCode: http.StatusBadRequest, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}}, Request: req,
+		Body: readCloser{strings.NewReader(body)}, ContentLength: int64(len(body)),
+	}
 }
 
 // ErrConflict says that nothing was written, so a transaction in doubt is none.
@@ -128,6 +133,38 @@ func TestCommit_InProgress_IsInDoubtAndNoConflict(t *testing.T) {
 	}
 	if n := direct.counted(t, "k"); n != 1 {
 		t.Errorf("the effect happened %d times, want 1", n)
+	}
+}
+
+// A refusal of the client's second sending says nothing about the first.
+func TestCommit_SecondSendingRefused_IsNoRefusalOfFirst(t *testing.T) {
+	t.Parallel()
+	direct := openNew(t, nil)
+	for name, lookRefused := range map[string]bool{"found": false, "not readable": true} {
+		var sent atomic.Int64
+		client := dynamotest.Client(dynamotest.URL(t), func(o *dynamodb.Options) {
+			o.HTTPClient = doFunc(func(req *http.Request) (*http.Response, error) {
+				transaction := req.Header.Get("X-Amz-Target") == "DynamoDB_20120810.TransactWriteItems"
+				if transaction && sent.Add(1) == 1 {
+					if reply, err := http.DefaultClient.Do(req); err == nil {
+						_ = reply.Body.Close()
+					}
+					return nil, errNetwork
+				}
+				if transaction || lookRefused && sent.Load() > 0 {
+					return refusal(req, "ExpiredTokenException"), nil
+				}
+				return http.DefaultClient.Do(req)
+			})
+		})
+		a := atomicOf(t, openOn(t, client, direct.table, &direct.opt))
+		err := Once(t.Context(), a, testCall(name), func(_ context.Context, _ *semel.Execution, tx *Tx) error { return tx.Add(direct.count(name)) })
+		if n := direct.counted(t, name); n != 1 || sent.Load() != 2 {
+			t.Fatalf("%s: %d effects after %d sendings, want 1 after 2", name, n, sent.Load())
+		}
+		if inDoubt := errors.Is(err, semel.ErrInDoubt); inDoubt != lookRefused || !inDoubt && err != nil {
+			t.Errorf("%s: it is written, and the error is %v", name, err)
+		}
 	}
 }
 

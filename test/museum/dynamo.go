@@ -133,6 +133,11 @@ var dynamos = []Mutant{
 		Old: "if errors.Is(err, semel.ErrInDoubt) {", New: "if false {",
 	},
 	{
+		Name: "DynamoDB: a refusal of the second sending speaks for the first", Rule: "atomic",
+		Dir: dynamo, Func: "(*Tx).commit", Package: dynamo, Run: "TestCommit_SecondSendingRefused_IsNoRefusalOfFirst",
+		Old: "sent <= 1 &&", New: "",
+	},
+	{
 		Name: "DynamoDB: a write of the handler that is refused is an outage of the store", Rule: "rule 13",
 		Dir: dynamo, Func: "(*Atomic).Run", Package: dynamo, Run: "TestAtomic_WriteRefused_WritesNothingAndSaysWhy",
 		Old: "if errors.Is(refused, ErrWriteRefused) ||", New: "if errors.Is(refused, ErrConflict) ||",
