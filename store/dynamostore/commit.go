@@ -115,7 +115,7 @@ func (t *Tx) recordWrites() (writes []types.TransactWriteItem, err error) {
 		case e.replaced:
 			w.Put, err = t.store.put(e)
 		case len(e.steps) > 0:
-			w.Update, err = t.store.addSteps(k, e)
+			w.Update, err = t.store.updateSteps(k, e)
 		default:
 			continue // only read
 		}
@@ -134,7 +134,7 @@ func (s *Store) put(e *entry) (*types.Put, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.addStepAttributes(it, steps); err != nil {
+	if err := addSteps(it, steps); err != nil {
 		return nil, err
 	}
 	x := newExpression()
@@ -149,28 +149,9 @@ func (s *Store) put(e *entry) (*types.Put, error) {
 	}, nil
 }
 
-// addStepAttributes adds steps to an item that has none.
-func (s *Store) addStepAttributes(it item, steps []store.Step) error {
-	if len(steps) == 0 {
-		return nil
-	}
-	names, total := &types.AttributeValueMemberL{}, 0
-	for i := range steps {
-		b, err := encodeStepAt(&steps[i], steps[i].Recorded)
-		if err != nil {
-			return err
-		}
-		it[stepAttribute(steps[i].Name)] = &types.AttributeValueMemberB{Value: b}
-		names.Value = append(names.Value, textOf(steps[i].Name))
-		total += stepSize(&steps[i], b)
-	}
-	it[attrSteps], it[attrStepBytes] = names, numberOf(total)
-	return nil
-}
-
-// addSteps adds steps to a record whose lease the transaction does not end. The lease
+// updateSteps adds steps to a record whose lease the transaction does not end. The lease
 // may be renewed meanwhile.
-func (s *Store) addSteps(k store.Key, e *entry) (*types.Update, error) {
+func (s *Store) updateSteps(k store.Key, e *entry) (*types.Update, error) {
 	l := e.record.Lease()
 	steps := make([]*store.Step, len(e.steps))
 	for i := range e.steps {

@@ -233,7 +233,7 @@ func addSteps(it item, steps []store.Step) error {
 	if len(steps) == 0 {
 		return nil
 	}
-	names, size, limit := []types.AttributeValue{}, 0, maxGoneBytes
+	names, size, limit := []types.AttributeValue{}, 0, 0
 	for i := range steps {
 		step := &steps[i]
 		b, err := encodeStepAt(step, step.Recorded)
@@ -242,7 +242,7 @@ func addSteps(it item, steps []store.Step) error {
 		}
 		it[stepAttribute(step.Name)] = &types.AttributeValueMemberB{Value: b}
 		names = append(names, textOf(step.Name))
-		size, limit = size+stepSize(step, b), min(limit, stepLimit(step))
+		size, limit = size+stepSize(step, b), max(limit, stepLimit(step)) // a tombstone may have come last
 	}
 	if size > limit {
 		return tooManySteps(limit)

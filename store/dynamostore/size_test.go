@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/semel-go/semel/store"
@@ -81,5 +82,20 @@ func TestRecordStep_ItemFull_RefusedAndTombstoneFits(t *testing.T) {
 	}
 	if err := s.Settle(t.Context(), r.Lease(), completion("small")); err != nil {
 		t.Errorf("the settlement of a call with many steps: %v", err)
+	}
+}
+
+// The tombstone of a step may take more than the other steps may.
+func TestAddSteps_TombstoneBeyondOthersLimit_Fits(t *testing.T) {
+	steps := []store.Step{
+		{Name: "large", Outcome: store.Outcome{Body: noise(maxStepBytes - 100)}},
+		{Name: strings.Repeat("t", 200), Outcome: store.Outcome{Gone: true}},
+	}
+	if err := addSteps(item{}, steps); err != nil {
+		t.Errorf("with a tombstone: %v", err)
+	}
+	steps[1].Outcome.Gone = false
+	if err := addSteps(item{}, steps); !errors.Is(err, store.ErrTooLarge) {
+		t.Errorf("without a tombstone: %v, want ErrTooLarge", err)
 	}
 }

@@ -108,6 +108,11 @@ var dynamos = []Mutant{
 		Old: "if p.Restart {", New: "if false {",
 	},
 	{
+		Name: "DynamoDB: a record with the tombstone of a step cannot be received", Rule: "steps",
+		Dir: dynamo, Func: "addSteps", Package: dynamo, Run: "TestAddSteps_TombstoneBeyondOthersLimit_Fits",
+		Old: "max(limit, stepLimit(step))", New: "max(limit, maxStepBytes)",
+	},
+	{
 		Name: "DynamoDB: a settlement that is too large is an outage", Rule: "rule 10",
 		Dir: dynamo, Func: "judge", Package: dynamo, Run: "TestSettle_LargeOutcome_CompressedOrRefused",
 		Old: "aboutSize(api.ErrorMessage())", New: "false",
