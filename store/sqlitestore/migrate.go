@@ -43,18 +43,14 @@ func (s *Store) migrate(ctx context.Context) error {
 			return err
 		}
 		defer s.gate.leave()
-		err := untilFree(ctx, s.opt.BusyTimeout, func() error {
-			_, err := conn.ExecContext(ctx, statements[stBegin])
-			return err
-		})
-		if err != nil {
+		if _, err := conn.ExecContext(ctx, statements[stBegin]); err != nil {
 			return err
 		}
 		if err := migrate(ctx, conn); err != nil {
 			_, _ = conn.ExecContext(context.WithoutCancel(ctx), statements[stRollback])
 			return err
 		}
-		_, err = conn.ExecContext(ctx, statements[stCommit])
+		_, err := conn.ExecContext(ctx, statements[stCommit])
 		return err
 	})
 }
