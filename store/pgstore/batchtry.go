@@ -266,11 +266,7 @@ func (t *storeTx) insert(id pgtype.UUID, claim *table.Pending, proposal store.Pr
 // queueInserts queues the inserts of the pending rows.
 func (t *storeTx) queueInserts() {
 	for _, rows := range table.InsertRows(t.pending) {
-		if table.AllAlike(rows) {
-			t.pipeline.Push(t.session.sql.InsertAlike, table.AlikeArrays(rows), nil)
-		} else {
-			t.pipeline.Push(t.session.sql.InsertMany, table.InsertArrays(rows), nil)
-		}
+		t.pipeline.Push(t.session.sql.InsertMany, table.InsertArrays(rows), nil)
 		t.queueDoubts(rows...)
 	}
 }

@@ -58,37 +58,11 @@ func InsertRows(pending map[pgtype.UUID]*Pending) (parts [][]InsertRow) {
 	return parts
 }
 
-// AllAlike reports whether the rows differ only in key, owner and fingerprint, and
-// have no outcome. The rows of most batches do.
-func AllAlike(rows []InsertRow) bool {
-	first := rows[0]
-	return !slices.ContainsFunc(rows, func(row InsertRow) bool {
-		columns := &row.Columns
-		return columns.Code != 0 || columns.Gone || columns.Codec != nil || columns.Header != nil || columns.Body != nil ||
-			columns.Until != first.Columns.Until || columns.Expires != first.Columns.Expires || !Alike(&row.Proposal, &first.Proposal) ||
-			row.Record.Fence != first.Record.Fence || !row.Record.Created.Equal(first.Record.Created)
-	})
-}
-
 // Alike reports whether claims differ only in key values, owners and fingerprints.
 func Alike(p, q *store.Proposal) bool {
 	return p.State == q.State && p.Policy == q.Policy && p.Attempt == q.Attempt && p.Keep == q.Keep &&
 		p.Key.Operation == q.Key.Operation && p.Key.Tenant == q.Key.Tenant && p.Holder == q.Holder &&
 		p.Fingerprint.Alg == q.Fingerprint.Alg && p.Fingerprint.KeyID == q.Fingerprint.KeyID && p.Error == q.Error
-}
-
-// AlikeArrays are the parameters of the statement InsertAlike.
-func AlikeArrays(rows []InsertRow) []any {
-	first := rows[0]
-	return []any{
-		pgwire.Pointers(rows, func(r *InsertRow) pgtype.UUID { return r.ID }),
-		pgwire.Pointers(rows, func(r *InsertRow) pgtype.UUID { return Owner(r.Proposal.Owner) }),
-		pgwire.Texts(rows, func(r *InsertRow) string { return r.Proposal.Key.Value }),
-		pgwire.Texts(rows, func(r *InsertRow) string { return r.Proposal.Fingerprint.Sum }),
-		int16(first.Proposal.State), int16(first.Proposal.Policy), int64(first.Proposal.Attempt), first.Columns.Until, first.Columns.Expires,
-		[]byte(first.Proposal.Key.Operation), []byte(first.Proposal.Key.Tenant), []byte(first.Proposal.Holder), []byte(first.Proposal.Fingerprint.Alg), []byte(first.Proposal.Fingerprint.KeyID),
-		[]byte(first.Proposal.Error), store.Micros(first.Record.Created), Fence(first.Record.Fence),
-	}
 }
 
 // InsertArrays are the parameters of the statement InsertMany. If a column has the

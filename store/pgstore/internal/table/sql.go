@@ -18,7 +18,7 @@ type Statements struct {
 	SetPlannerSettings, HasPlannerSettings, Get, Claim, ClaimMany, Swap, Settle, SettleMany, Renew, HeldLeases string
 	FindExpired, DeleteExpired, List, Meta, Receive, ReceiveDoubt, ReceiveStep                                 string
 	Lock, GetMany, Insert                                                                                      string
-	LockMany, InsertMany, InsertAlike                                                                          string
+	LockMany, InsertMany                                                                                       string
 	FindCompleted, LockAndInsert, LockAndInsertNew                                                             string
 	RecordStep, RecordNewStep, Steps, Erase, Restart, SetTimer, MoveTimer, DropTimer, DueTimers                string
 	doubtStatements
@@ -215,15 +215,6 @@ func NewStatements(schema, clock string, relaxed, spelled bool) *Statements {
 					$16::bigint[], $17::boolean[], $18::bytea[], $19::bytea[], $20::bytea[], $21::bigint[], $22::bigint[])
 				AS u(id, owner, state, policy, attempt, until, expires, operation, tenant, key, holder, alg, kid, sum, error, code, gone, codec, header, body, created, fence)`,
 
-		// InsertMany for rows that differ only in $1 to $4. unnest is in the select
-		// list and not in FROM, so that its rows are not materialized.
-		InsertAlike: `WITH c AS MATERIALIZED (SELECT {now} AS now)
-			INSERT INTO {s}.semel_record (id, owner, key, fingerprint, state, policy, attempt, until, expires, operation, tenant, holder,
-				fingerprint_alg, fingerprint_key, last_error, created, updated, format, fence)
-			SELECT u.id, u.owner, u.key, u.sum, $5::smallint, $6::smallint, $7::bigint, coalesce(c.now + $8::bigint, 0), coalesce(c.now + $9::bigint, 0),
-				$10::bytea, $11::bytea, $12::bytea, $13::bytea, $14::bytea, $15::bytea, $16::bigint, c.now, 1, $17::bigint
-			FROM c CROSS JOIN (SELECT unnest($1::uuid[]) AS id, unnest($2::uuid[]) AS owner, unnest($3::bytea[]) AS key, unnest($4::bytea[]) AS sum) u`,
-
 		// Finds records that are completed as {completed} says. For another record, packed
 		// is null. Runs between useGenericPlans and restorePlans.
 		FindCompleted: `WITH c AS MATERIALIZED (SELECT {now} AS now,
@@ -270,7 +261,7 @@ func NewStatements(schema, clock string, relaxed, spelled bool) *Statements {
 	st.RecordStep, st.RecordNewStep, st.Steps, st.Erase, st.SetTimer, st.MoveTimer, st.DropTimer, st.DueTimers = heldRecord+recordStep, heldRecord+recordNewStep, steps, erase, setTimer, moveTimer, dropTimer, dueTimers
 	st.addDoubtStatements()
 	for _, s := range []*string{
-		&st.ClaimDoubt, &st.SettleDoubt, &st.AddDoubts, &st.ListDoubts, &st.SwapIntoDoubt, &st.SwapOutOfDoubt, &st.RestartIntoDoubt, &st.RestartOutOfDoubt, &st.RecordStep, &st.RecordNewStep, &st.Steps, &st.Erase, &st.SetTimer, &st.MoveTimer, &st.DropTimer, &st.DueTimers, &st.Receive, &st.ReceiveDoubt, &st.ReceiveStep, &st.Restart, &st.InsertAlike, &st.SetPlannerSettings, &st.Get, &st.Claim, &st.ClaimMany, &st.Swap, &st.Settle, &st.SettleMany, &st.Renew, &st.HeldLeases, &st.FindExpired, &st.DeleteExpired, &st.List, &st.Meta, &st.Lock, &st.GetMany, &st.Insert, &st.LockMany, &st.InsertMany, &st.FindCompleted, &st.LockAndInsert, &st.LockAndInsertNew,
+		&st.ClaimDoubt, &st.SettleDoubt, &st.AddDoubts, &st.ListDoubts, &st.SwapIntoDoubt, &st.SwapOutOfDoubt, &st.RestartIntoDoubt, &st.RestartOutOfDoubt, &st.RecordStep, &st.RecordNewStep, &st.Steps, &st.Erase, &st.SetTimer, &st.MoveTimer, &st.DropTimer, &st.DueTimers, &st.Receive, &st.ReceiveDoubt, &st.ReceiveStep, &st.Restart, &st.SetPlannerSettings, &st.Get, &st.Claim, &st.ClaimMany, &st.Swap, &st.Settle, &st.SettleMany, &st.Renew, &st.HeldLeases, &st.FindExpired, &st.DeleteExpired, &st.List, &st.Meta, &st.Lock, &st.GetMany, &st.Insert, &st.LockMany, &st.InsertMany, &st.FindCompleted, &st.LockAndInsert, &st.LockAndInsertNew,
 	} {
 		*s = fill.Replace(*s)
 	}
