@@ -20,21 +20,17 @@ import (
 // the first. Usually there is one round.
 func (b *batchTry) runCalls(ctx context.Context, fn func([]*PendingCall) error) error {
 	round := make([]*batchCall, len(b.calls))
-	newCalls := make([]PendingCall, len(b.calls))
 	for i := range b.calls {
 		round[i] = &b.calls[i]
 	}
-	var busy map[pgtype.UUID]bool // keys of this round; nil: keyResult().running says it
-	if b.prefetch == nil {
-		busy = make(map[pgtype.UUID]bool, len(round))
-	}
+	busy := make(map[pgtype.UUID]bool, len(round)) // keys of this round
 	admitted, fresh := make([]*batchCall, 0, len(round)), make([]*PendingCall, 0, len(round))
 	for len(round) > 0 {
 		var next []*batchCall
 		admitted, fresh = admitted[:0], fresh[:0]
 		clear(busy)
 		for _, c := range round {
-			if c.steps != nil && (busy[c.id] || c.keyResult().running) {
+			if c.steps != nil && busy[c.id] {
 				next = append(next, c)
 				continue
 			}
@@ -42,13 +38,8 @@ func (b *batchTry) runCalls(ctx context.Context, fn func([]*PendingCall) error) 
 				continue
 			}
 			if x := c.claim(ctx); x != nil {
-				newCalls[0] = PendingCall{Index: c.index, Execution: x}
-				admitted, fresh = append(admitted, c), append(fresh, &newCalls[0])
-				if newCalls = newCalls[1:]; busy != nil {
-					busy[c.id] = true
-				} else {
-					c.keyResult().running = true
-				}
+				admitted, fresh = append(admitted, c), append(fresh, &PendingCall{Index: c.index, Execution: x})
+				busy[c.id] = true
 				continue
 			}
 			if err := b.finishCall(ctx, c); err != nil {
@@ -103,7 +94,6 @@ func (b *batchTry) runHandler(ctx context.Context, admitted []*batchCall, fresh 
 	}
 	for i, c := range admitted {
 		newCall := fresh[i]
-		c.keyResult().running = false
 		if c.handlerErr = driver.ReadableError(newCall.Err); handlerErr != nil {
 			c.handlerErr = handlerErr
 		}

@@ -69,39 +69,25 @@ func (t *storeTx) lookUp(ctx context.Context, id pgtype.UUID) (state *keyState, 
 	return &t.lookup.keyState, t.store.checkStore(err, t.lookup.storeID)
 }
 
-// lookup is the parameters and the answer of the statement Lock. They are in one
-// struct because the driver takes all of them by address, so that they are allocated
-// together.
+// lookup is the answer of the statement Lock.
 type lookup struct {
 	keyState
-	id, storeID       pgtype.UUID // storeID is semel_meta.store in the transaction's database
-	lockHigh, lockLow pgtype.Int4
-	packed            []byte
-	args              [4]any
-	targets           [7]any
-	readAnswer        func(pgx.BatchResults) error
+	storeID pgtype.UUID // semel_meta.store in the transaction's database
 }
 
 // queueLookup queues the statement Lock. Its answer goes to t.lookup.
 func (t *storeTx) queueLookup(id pgtype.UUID) {
-	l := &t.lookup
-	*l = lookup{id: id, readAnswer: l.readAnswer, lockHigh: pgtype.Int4{Valid: true}, lockLow: pgtype.Int4{Valid: true}}
-	l.lockHigh.Int32, l.lockLow.Int32 = t.store.lockOf(id)
-	l.args = [...]any{&l.id, &l.lockHigh, &l.lockLow, t.idleTimeout}
-	l.targets = [...]any{&l.now, &t.hasStandby, &l.locked, &l.sweptFence, &l.storeID, &l.packed, nil}
-	if l.readAnswer == nil {
-		l.readAnswer = t.readLookup
-	}
-	t.pipeline.Push(t.store.txSQL.Lock, l.args[:], l.readAnswer)
-}
-
-func (t *storeTx) readLookup(res pgx.BatchResults) error {
-	l := &t.lookup
-	err := res.QueryRow().Scan(l.targets[:]...)
-	if err == nil && l.packed != nil && l.storeID == t.store.id {
-		err = l.row.Unpack(l.packed)
-	}
-	return err
+	high, low := t.store.lockOf(id)
+	t.lookup = lookup{}
+	t.pipeline.Push(t.store.txSQL.Lock, []any{id, high, low, t.idleTimeout}, func(res pgx.BatchResults) error {
+		l := &t.lookup
+		var packed []byte
+		err := res.QueryRow().Scan(&l.now, &t.hasStandby, &l.locked, &l.sweptFence, &l.storeID, &packed, nil)
+		if err == nil && packed != nil && l.storeID == t.store.id {
+			err = l.row.Unpack(packed)
+		}
+		return err
+	})
 }
 
 // checkStore returns err, or ErrForeign if the transaction's database has another

@@ -64,11 +64,11 @@ func (b *batchTry) prefetchDeferred(ctx context.Context) error {
 	rest := prefetch.deferred
 	if prefetch.lockedElsewhere > 0 {
 		for _, r := range prefetch.rows {
-			if state := r.call.prefetched.state; state != nil && !state.locked {
+			if state := r.prefetched.state; state != nil && !state.locked {
 				rest = append(rest, r)
 			}
 		}
-		slices.SortFunc(rest, func(a, other prefetchRow) int { return a.compare(other.prefix, &other.call.id) })
+		slices.SortFunc(rest, compareCalls)
 	}
 	if len(rest) == 0 {
 		return nil
@@ -78,9 +78,9 @@ func (b *batchTry) prefetchDeferred(ctx context.Context) error {
 
 // lockAndInsert locks keys, and inserts completed records for the keys that are free
 // and new. For the other keys it stores the records that exist.
-func (b *batchTry) lockAndInsert(ctx context.Context, rows []prefetchRow, expected expectation) error {
+func (b *batchTry) lockAndInsert(ctx context.Context, rows []*batchCall, expected expectation) error {
 	for _, r := range rows {
-		result := &r.call.prefetched
+		result := &r.prefetched
 		result.completed, result.state, result.inserted = nil, nil, nil // of an earlier try
 	}
 	prefetch, wrote := b.prefetch, 0
@@ -109,13 +109,13 @@ func (b *batchTry) lockAndInsert(ctx context.Context, rows []prefetchRow, expect
 
 // findCompleted looks for keys whose records are completed and will not change. It
 // returns the other keys; more reports whether one of them has a record.
-func (b *batchTry) findCompleted(ctx context.Context, rows []prefetchRow) (rest []prefetchRow, more bool, err error) {
-	t, p, settlement := b.tx, &rows[0].call.proposal, &b.prefetch.settlement
+func (b *batchTry) findCompleted(ctx context.Context, rows []*batchCall) (rest []*batchCall, more bool, err error) {
+	t, p, settlement := b.tx, &rows[0].proposal, &b.prefetch.settlement
 	var storeID pgtype.UUID
 	now, n := int64(0), 0
 	t.pipeline.Push(useGenericPlans, nil, t.readHasStandby)
 	t.pipeline.Push(t.session.sql.FindCompleted, []any{
-		pgwire.Pointers(rows, func(r *prefetchRow) pgtype.UUID { return r.call.id }), t.idleTimeout,
+		pgwire.Pointers(rows, func(r **batchCall) pgtype.UUID { return (*r).id }), t.idleTimeout,
 		int16(settlement.State), int16(p.Policy), int64(settlement.Attempt),
 		[]byte(p.Key.Operation), []byte(p.Key.Tenant), []byte(p.Fingerprint.Alg), []byte(p.Fingerprint.KeyID), []byte(p.Error),
 	}, func(res pgx.BatchResults) error {
@@ -142,9 +142,9 @@ func (b *batchTry) findCompleted(ctx context.Context, rows []prefetchRow) (rest 
 	if err := t.store.checkStore(t.pipeline.Flush(ctx), storeID); err != nil || n == 0 {
 		return rows, more, err
 	}
-	rest = make([]prefetchRow, 0, len(rows)-n)
+	rest = make([]*batchCall, 0, len(rows)-n)
 	for _, r := range rows {
-		if r.call.prefetched.completed == nil {
+		if r.prefetched.completed == nil {
 			rest = append(rest, r)
 		}
 	}
@@ -153,7 +153,7 @@ func (b *batchTry) findCompleted(ctx context.Context, rows []prefetchRow) (rest 
 
 // insertNew locks keys, and inserts completed records for them. It fails if a key is
 // locked elsewhere or has a record.
-func (b *batchTry) insertNew(ctx context.Context, rows []prefetchRow) error {
+func (b *batchTry) insertNew(ctx context.Context, rows []*batchCall) error {
 	var storeID pgtype.UUID
 	inserted := &insertion{}
 	b.tx.pipeline.Push(b.tx.session.sql.LockAndInsertNew, b.insertArgs(rows), func(res pgx.BatchResults) error {
@@ -174,7 +174,7 @@ func (b *batchTry) insertNew(ctx context.Context, rows []prefetchRow) error {
 
 // insertAny locks the keys that are free, and inserts completed records for those that
 // have none. It stores the state of the other keys.
-func (b *batchTry) insertAny(ctx context.Context, rows []prefetchRow) (n int, err error) {
+func (b *batchTry) insertAny(ctx context.Context, rows []*batchCall) (n int, err error) {
 	t, prefetch := b.tx, b.prefetch
 	var storeID pgtype.UUID
 	inserted := &insertion{}
@@ -216,17 +216,17 @@ func (b *batchTry) insertAny(ctx context.Context, rows []prefetchRow) (n int, er
 }
 
 // insertArgs are the parameters of the statements LockAndInsert and LockAndInsertNew.
-func (b *batchTry) insertArgs(rows []prefetchRow) []any {
-	t, prefetch, p := b.tx, b.prefetch, &rows[0].call.proposal
+func (b *batchTry) insertArgs(rows []*batchCall) []any {
+	t, prefetch, p := b.tx, b.prefetch, &rows[0].proposal
 	highs, lows := make([]int32, len(rows)), make([]int32, len(rows))
 	for i, r := range rows {
-		highs[i], lows[i] = t.store.lockOf(r.call.id)
+		highs[i], lows[i] = t.store.lockOf(r.id)
 	}
 	return []any{
-		pgwire.Pointers(rows, func(r *prefetchRow) pgtype.UUID { return r.call.id }),
+		pgwire.Pointers(rows, func(r **batchCall) pgtype.UUID { return (*r).id }),
 		pgwire.Array(highs), pgwire.Array(lows),
-		pgwire.Pointers(rows, func(r *prefetchRow) pgtype.UUID { return table.Owner(r.call.proposal.Owner) }),
-		pgwire.Texts(rows, func(r *prefetchRow) string { return r.call.proposal.Key.Value }), pgwire.Texts(rows, func(r *prefetchRow) string { return r.call.proposal.Fingerprint.Sum }),
+		pgwire.Pointers(rows, func(r **batchCall) pgtype.UUID { return table.Owner((*r).proposal.Owner) }),
+		pgwire.Texts(rows, func(r **batchCall) string { return (*r).proposal.Key.Value }), pgwire.Texts(rows, func(r **batchCall) string { return (*r).proposal.Fingerprint.Sum }),
 		int16(prefetch.settlement.State), int16(p.Policy), int64(prefetch.settlement.Attempt), &prefetch.columns.Expires,
 		[]byte(p.Key.Operation), []byte(p.Key.Tenant), []byte(p.Holder), []byte(p.Fingerprint.Alg), []byte(p.Fingerprint.KeyID), []byte(p.Error),
 		t.idleTimeout,
@@ -234,23 +234,23 @@ func (b *batchTry) insertArgs(rows []prefetchRow) []any {
 }
 
 // markInserted marks calls without another state, because their records were inserted.
-func markInserted(rows []prefetchRow, inserted *insertion) {
-	record := rows[0].call.proposal.Insert(store.Time(inserted.now), uint64(inserted.sweptFence)) //nolint:gosec // it is a time
+func markInserted(rows []*batchCall, inserted *insertion) {
+	record := rows[0].proposal.Insert(store.Time(inserted.now), uint64(inserted.sweptFence)) //nolint:gosec // it is a time
 	inserted.fence = record.Fence
 	for _, r := range rows {
-		if r.call.prefetched.state == nil {
-			r.call.prefetched.inserted = inserted
+		if r.prefetched.state == nil {
+			r.prefetched.inserted = inserted
 		}
 	}
 }
 
 // callOf finds the call with an id.
-func callOf(rows []prefetchRow, id *pgtype.UUID) (*batchCall, error) {
-	i, ok := slices.BinarySearchFunc(rows, idPrefix(*id), func(r prefetchRow, at uint64) int { return r.compare(at, id) })
+func callOf(rows []*batchCall, id *pgtype.UUID) (*batchCall, error) {
+	i, ok := slices.BinarySearchFunc(rows, *id, func(c *batchCall, id pgtype.UUID) int { return pgwire.CompareIDs(c.id, id) })
 	if !ok {
 		return nil, fmt.Errorf("%w: the answer has an id that was not in the statement", store.ErrCorrupt)
 	}
-	return rows[i].call, nil
+	return rows[i], nil
 }
 
 // eachRow calls row for each row of an answer.

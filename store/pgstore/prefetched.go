@@ -3,7 +3,6 @@ package pgstore
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"slices"
 
@@ -25,27 +24,15 @@ var errPrefetchDiffers = errors.New("the batch ended differently from its prefet
 type prefetch struct {
 	settlement      store.Settlement // of each call
 	columns         table.StateColumns
-	rows            []prefetchRow // by id
-	deferred        []prefetchRow // by id: keys that an earlier batch has too
-	lockedElsewhere int           // how many of rows were locked by another transaction
-	written         int           // how many records it has inserted
-	confirmed       int           // how many of these the handlers have confirmed
+	rows            []*batchCall // by id
+	deferred        []*batchCall // by id: keys that an earlier batch has too
+	lockedElsewhere int          // how many of rows were locked by another transaction
+	written         int          // how many records it has inserted
+	confirmed       int          // how many of these the handlers have confirmed
 }
 
-// prefetchRow is the first call with a key.
-type prefetchRow struct {
-	prefix uint64 // the start of the id, which is enough to compare most ids
-	call   *batchCall
-}
-
-func idPrefix(id pgtype.UUID) uint64 { return binary.BigEndian.Uint64(id.Bytes[:]) }
-
-func (p prefetchRow) compare(prefix uint64, id *pgtype.UUID) int {
-	if p.prefix != prefix {
-		return cmp.Compare(p.prefix, prefix)
-	}
-	return pgwire.CompareIDs(p.call.id, *id)
-}
+// compareCalls orders calls by the ids of their keys.
+func compareCalls(a, b *batchCall) int { return pgwire.CompareIDs(a.id, b.id) }
 
 // prefetchResult is what a prefetch has found or inserted for a call.
 type prefetchResult struct {
@@ -54,7 +41,6 @@ type prefetchResult struct {
 	state     *keyState           // any other state, or nil
 	inserted  *insertion          // nil: no record was inserted
 	confirmed bool                // the call has ended as its record says
-	running   bool                // a handler runs for the key in this round
 }
 
 // insertion has the time and the fencing token of records that one statement inserted.
@@ -90,12 +76,12 @@ func (p *prefetch) claim(call *batchCall, proposal *store.Proposal) (f store.Fou
 }
 
 // leaveOut moves keys that an earlier batch has to deferred.
-func (p *prefetch) leaveOut(others []prefetchRow) {
-	has := func(r prefetchRow) bool {
-		for len(others) > 0 && others[0].compare(r.prefix, &r.call.id) < 0 {
+func (p *prefetch) leaveOut(others []*batchCall) {
+	has := func(r *batchCall) bool {
+		for len(others) > 0 && compareCalls(others[0], r) < 0 {
 			others = others[1:]
 		}
-		return len(others) > 0 && others[0].compare(r.prefix, &r.call.id) == 0
+		return len(others) > 0 && compareCalls(others[0], r) == 0
 	}
 	from := slices.IndexFunc(p.rows, has)
 	if from < 0 {
@@ -110,7 +96,7 @@ func (p *prefetch) leaveOut(others []prefetchRow) {
 		}
 	}
 	p.rows = rows
-	slices.SortFunc(p.deferred, func(a, b prefetchRow) int { return a.compare(b.prefix, &b.call.id) })
+	slices.SortFunc(p.deferred, compareCalls)
 }
 
 // settle compares a settlement with the record that the prefetch inserted.
@@ -128,7 +114,7 @@ func (p *prefetch) settle(call *batchCall, lease *store.Lease, settlement *store
 func (a *Atomic) newPrefetch(ctx context.Context, calls []semel.Call) *batchTry {
 	batch := a.newBatchTry(nil, false)
 	batch.prepareCalls(all(len(calls)), calls)
-	prefetch := &prefetch{settlement: store.Settlement{State: store.Completed, Attempt: 1, Keep: a.guard.Retention()}, rows: make([]prefetchRow, 0, len(calls))}
+	prefetch := &prefetch{settlement: store.Settlement{State: store.Completed, Attempt: 1, Keep: a.guard.Retention()}, rows: make([]*batchCall, 0, len(calls))}
 	prefetch.columns, _ = table.NewStateColumns(prefetch.settlement.State, &prefetch.settlement.Outcome, 0, prefetch.settlement.Keep) // only an outcome can make it fail
 	possible := true
 	for i := range batch.calls {
@@ -138,19 +124,19 @@ func (a *Atomic) newPrefetch(ctx context.Context, calls []semel.Call) *batchTry 
 		}
 		ok := false
 		call.proposal, ok = call.steps.Proposal(ctx)
-		prefetch.rows = append(prefetch.rows, prefetchRow{idPrefix(call.id), call})
-		possible = possible && ok && table.Alike(&call.proposal, &prefetch.rows[0].call.proposal)
+		prefetch.rows = append(prefetch.rows, call)
+		possible = possible && ok && table.Alike(&call.proposal, &prefetch.rows[0].proposal)
 	}
 	if !possible || len(prefetch.rows) == 0 {
 		return nil
 	}
-	slices.SortFunc(prefetch.rows, func(a, other prefetchRow) int {
-		return cmp.Or(a.compare(other.prefix, &other.call.id), cmp.Compare(a.call.index, other.call.index))
+	slices.SortFunc(prefetch.rows, func(a, other *batchCall) int {
+		return cmp.Or(compareCalls(a, other), cmp.Compare(a.index, other.index))
 	})
 	rows := prefetch.rows[:0]
 	for _, r := range prefetch.rows { // only the first call with a key runs
-		if n := len(rows); n > 0 && r.compare(rows[n-1].prefix, &rows[n-1].call.id) == 0 {
-			r.call.prefetched.firstCall = rows[n-1].call
+		if n := len(rows); n > 0 && compareCalls(r, rows[n-1]) == 0 {
+			r.prefetched.firstCall = rows[n-1]
 		} else {
 			rows = append(rows, r)
 		}

@@ -34,8 +34,8 @@ func (a *Atomic) Prefetcher() *Prefetcher {
 type PrefetchedBatch struct {
 	prefetcher *Prefetcher
 	calls      []semel.Call
-	rows       []prefetchRow // the keys of calls; nil: not known
-	run        *batchRun     // set by Run
+	rows       []*batchCall // the keys of calls; nil: not known
+	run        *batchRun    // set by Run
 
 	// The prefetch.
 	batch     *batchTry   // nil: there is no prefetch
