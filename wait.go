@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/semel-go/semel/internal/lapsed"
@@ -106,10 +105,6 @@ func sameClaim(a, b store.Seen) bool {
 
 // waiters are the calls that wait for a run of the same Guard.
 type waiters struct {
-	// keys is how many keys have waiting calls. It grows before a waiting call
-	// looks at the record once more, and wake reads it after the record has
-	// changed, so that one of the two sees the other.
-	keys  atomic.Int64
 	mu    sync.Mutex
 	byKey map[store.Key]*waitGroup
 }
@@ -130,7 +125,6 @@ func (w *waiters) join(k store.Key, limit int) (*waitGroup, bool) {
 			w.byKey = map[store.Key]*waitGroup{}
 		}
 		w.byKey[k] = group
-		w.keys.Add(1)
 	}
 	if group.size >= limit {
 		return nil, false
@@ -143,25 +137,16 @@ func (w *waiters) leave(k store.Key, group *waitGroup) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if group.size--; group.size == 0 && w.byKey[k] == group {
-		w.remove(k)
+		delete(w.byKey, k)
 	}
 }
 
 // wake is called after the store has acknowledged how a run ended.
 func (w *waiters) wake(k store.Key) {
-	if w.keys.Load() == 0 {
-		return
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if group := w.byKey[k]; group != nil {
-		w.remove(k)
+		delete(w.byKey, k)
 		close(group.ended)
 	}
-}
-
-// remove forgets a key. The caller holds mu.
-func (w *waiters) remove(k store.Key) {
-	delete(w.byKey, k)
-	w.keys.Add(-1)
 }

@@ -24,8 +24,8 @@ var waits = []Mutant{
 	},
 	{
 		Name: "a waiting call of the same Guard is not woken", Rule: "rule 14",
-		Dir: core, Func: "(*waiters).join", Package: core, Run: "TestWait_SameGuard_IsWokenAtOnce",
-		Old: "w.keys.Add(1)", New: "",
+		Dir: core, Func: "(*waiters).wake", Package: core, Run: "TestWait_SameGuard_IsWokenAtOnce",
+		Old: "close(group.ended)", New: "",
 	},
 	{
 		Name: "the time limit of a wait restarts with each read", Rule: "rule 14", Parent: "fiber#3058",
