@@ -34,7 +34,7 @@ func (c *Console) audited(ctx context.Context, a Act, fn func() error) (err erro
 	end := func(error) error { return nil }
 	if c.options.Audit != nil {
 		if end, err = c.options.Audit(ctx, a); err != nil {
-			err = &problem{http.StatusServiceUnavailable, "Nothing was changed: " + err.Error()}
+			err = &problem{Status: http.StatusServiceUnavailable, Text: "Nothing was changed: " + err.Error()}
 		}
 	}
 	result := acts.NotDone
@@ -42,7 +42,7 @@ func (c *Console) audited(ctx context.Context, a Act, fn func() error) (err erro
 		err = fn()
 		result = acts.Result(err)
 		if missing := end(err); missing != nil && err == nil {
-			err = &problem{http.StatusInternalServerError, "It is done, but: " + missing.Error()}
+			err = &problem{Status: http.StatusInternalServerError, Heading: "Done, with an error", Text: "It is done, but: " + missing.Error()}
 		}
 	}
 	c.log(ctx, a, result, err)

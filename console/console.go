@@ -88,7 +88,7 @@ func New(st store.Store, o *Options) (*Console, error) {
 			mux.Handle("POST "+path, c.change(p))
 		}
 	}
-	mux.Handle("GET /assets/", assets())
+	mux.Handle("GET /assets/", http.FileServerFS(assetFiles))
 	c.handler = protect(mux)
 	return c, nil
 }
@@ -106,7 +106,7 @@ func (c *Console) pages() map[string]page {
 		"/sagas":   {name: "sagas", data: c.sagas},
 		"/rates":   {name: "rates", data: c.rates, live: true},
 		"/outbox":  {name: "outbox", data: c.messages, live: true},
-		"/message": {name: "message", data: c.message, act: c.changeMessage, live: true},
+		"/message": {name: "message", data: c.message, act: c.changeMessage, after: "outbox", live: true},
 	}
 }
 

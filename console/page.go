@@ -6,7 +6,6 @@ import (
 	"embed"
 	"errors"
 	"html/template"
-	"io/fs"
 	"net/http"
 	"net/url"
 	"slices"
@@ -29,6 +28,9 @@ type page struct {
 	// act carries out a form of the page, and returns the name of the text in done that
 	// tells its result. Nil: the page has no forms.
 	act func(ctx context.Context, operator string, form url.Values) (which string, err error)
+	// after is the page that tells the result of a form. Empty: the page itself. A message is
+	// gone when it is dropped, or sent again.
+	after string
 	// live: the page is read again every few seconds, because that costs the store little.
 	live bool
 }
@@ -69,14 +71,15 @@ var done = map[string]string{
 
 // problem is an error that a person can do something about.
 type problem struct {
-	Status int
-	Text   string
+	Status  int
+	Text    string
+	Heading string // "": That did not work
 }
 
 func (p *problem) Error() string { return p.Text }
 
-func notFound(text string) error { return &problem{http.StatusNotFound, text} }
-func badInput(text string) error { return &problem{http.StatusBadRequest, text} }
+func notFound(text string) error { return &problem{Status: http.StatusNotFound, Text: text} }
+func badInput(text string) error { return &problem{Status: http.StatusBadRequest, Text: text} }
 
 // changedError is store.ErrChanged with the present state of the record in words.
 type changedError struct{ now string }
@@ -96,17 +99,17 @@ func problemOf(err error) *problem {
 	case errors.As(err, &p):
 		return p
 	case errors.As(err, &refused) && errors.Is(refused.Reason, store.ErrChanged) && refused.Cause != nil: // it is not in a state for this
-		return &problem{http.StatusConflict, "Nothing was changed: " + refused.Cause.Error() + "."}
+		return &problem{Status: http.StatusConflict, Text: "Nothing was changed: " + refused.Cause.Error() + "."}
 	case errors.As(err, &changed):
-		return &problem{http.StatusConflict, "Nothing was changed: " + changed.Error() + ". Look at it again before you decide."}
+		return &problem{Status: http.StatusConflict, Text: "Nothing was changed: " + changed.Error() + ". Look at it again before you decide."}
 	case errors.Is(err, store.ErrChanged), errors.Is(err, store.ErrLeaseLost):
-		return &problem{http.StatusConflict, "Nothing was changed: the record has changed since you opened this page. Look at it again before you decide."}
+		return &problem{Status: http.StatusConflict, Text: "Nothing was changed: the record has changed since you opened this page. Look at it again before you decide."}
 	case errors.Is(err, outbox.ErrNotFound):
-		return &problem{http.StatusNotFound, "There is no such message. It may have been sent or dropped."}
+		return &problem{Status: http.StatusNotFound, Text: "There is no such message. It may have been sent or dropped."}
 	case errors.Is(err, outbox.ErrState):
-		return &problem{http.StatusConflict, "Nothing was changed: the message is not in a state for this any more."}
+		return &problem{Status: http.StatusConflict, Text: "Nothing was changed: the message is not in a state for this any more."}
 	}
-	return &problem{http.StatusServiceUnavailable, "The store did not answer: " + err.Error()}
+	return &problem{Status: http.StatusServiceUnavailable, Text: "The store did not answer: " + err.Error()}
 }
 
 var templates = func() map[string]*template.Template {
@@ -157,13 +160,13 @@ func (p page) path() string {
 	return p.name
 }
 
-// change carries out a form, and shows the page again.
+// change carries out a form, and sends the browser to the page that tells the result.
 func (c *Console) change(p page) http.Handler {
 	const most = 1 << 20 // bytes of a form
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, most)
 		operator := c.operator(r)
-		err := error(&problem{http.StatusForbidden, "This console is read-only for you. " +
+		err := error(&problem{Status: http.StatusForbidden, Text: "This console is read-only for you. " +
 			"An operator needs a log-in; see the documentation of the console."})
 		var which string
 		if operator != "" {
@@ -181,10 +184,13 @@ func (c *Console) change(p page) http.Handler {
 			c.write(w, r, p, f)
 			return
 		}
-		query := r.URL.Query()
+		to, query := p.after, url.Values{}
+		if to == "" {
+			to, query = p.path(), r.URL.Query()
+		}
 		query.Set("done", which)
 		// A relative address is right below any path.
-		w.Header().Set("Location", p.path()+"?"+query.Encode())
+		w.Header().Set("Location", to+"?"+query.Encode())
 		w.WriteHeader(http.StatusSeeOther)
 	})
 }
@@ -198,13 +204,4 @@ func (c *Console) refused(p page, r *http.Request) (data any, form url.Values) {
 		return nil, nil
 	}
 	return data, r.PostForm
-}
-
-// assets serves the style sheet and the script.
-func assets() http.Handler {
-	files, err := fs.Sub(assetFiles, ".")
-	if err != nil {
-		panic(err) // the name of the directory is a constant
-	}
-	return http.FileServerFS(files)
 }

@@ -55,4 +55,9 @@ var consoles = []Mutant{
 		Dir: consoleDir, Func: "indentedSize", Package: consoleDir, Run: "TestRecords_DeeplyNestedAnswers",
 		Old: "depth++", New: "",
 	},
+	{
+		Name: "console: a message that was dropped is answered as missing", Rule: "console",
+		Dir: consoleDir, Func: "(*Console).change", Package: consoleDir, Run: "TestChangeMessage_Drop",
+		Old: `to == ""`, New: `to != "none"`,
+	},
 }

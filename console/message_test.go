@@ -1,0 +1,50 @@
+package console_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/semel-go/semel/console"
+	"github.com/semel-go/semel/outbox"
+	"github.com/semel-go/semel/outbox/outboxtest"
+)
+
+// A message that was dropped has no page any more.
+func TestChangeMessage_Drop_PageSaysThatItIsDone(t *testing.T) {
+	box := outboxtest.NewMemory()
+	if err := box.Put(t.Context(), outbox.Message{Topic: "orders", ID: "a1"}); err != nil {
+		t.Fatal(err)
+	}
+	waiting, err := box.List(t.Context(), outbox.Waiting, 0, 1)
+	if err != nil || len(waiting) != 1 {
+		t.Fatal(waiting, err)
+	}
+	s := newSite(t, console.Options{Operator: eve, Outbox: box})
+	position := strconv.FormatInt(waiting[0].Position, 10)
+	page := s.post("message?position="+position, url.Values{"position": {position}, "act": {"drop"}, "reason": {"ticket 12"}})
+	s.want(page, http.StatusOK, "Dropped", "<h1>Outbox</h1>")
+	if strings.Contains(page.body, "That did not work") {
+		t.Errorf("the page is\n%s", page.body)
+	}
+	if left, err := box.List(t.Context(), outbox.Waiting, 0, 1); err != nil || len(left) != 0 {
+		t.Errorf("the outbox has %v, %v", left, err)
+	}
+}
+
+// The act is done, although its entry in the audit trail is missing.
+func TestChange_AuditFailsAfterwards_PageSaysDone(t *testing.T) {
+	s := newSite(t, console.Options{Operator: eve, Audit: func(context.Context, console.Act) (func(error) error, error) {
+		return func(error) error { return errors.New("the disk is full") }, nil
+	}})
+	parked := named("POST /payments", "ann", "parked")
+	page := s.post(parked.path, s.formOf(parked, "failed"))
+	s.want(page, http.StatusInternalServerError, "Done, with an error", "It is done, but: the disk is full")
+	if strings.Contains(page.body, "That did not work") {
+		t.Errorf("the page is\n%s", page.body)
+	}
+}
