@@ -42,9 +42,17 @@ func newSite(t *testing.T, o console.Options) *site {
 // siteOver is a console over a store of the test's own.
 func siteOver(t *testing.T, st *memstore.Store, o console.Options) *site {
 	t.Helper()
-	s := &site{T: t, store: st, log: new(bytes.Buffer)}
+	s := serve(t, st, o)
+	s.store = st
+	return s
+}
+
+// serve is a console over any store.
+func serve(t *testing.T, st store.Store, o console.Options) *site {
+	t.Helper()
+	s := &site{T: t, log: new(bytes.Buffer)}
 	o.Log = slog.New(slog.NewJSONHandler(s.log, nil))
-	page, err := console.New(s.store, &o)
+	page, err := console.New(st, &o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,16 +21,21 @@ const mostRows = 100
 // list is a list of records, and why it may not be whole.
 type list struct {
 	Entries    []entry
-	More       bool // there are more than mostRows
-	Unreadable int  // records that cannot be read
-	Late       bool // the search took too long
+	More       bool   // there are more than mostRows
+	Unreadable int    // records that cannot be read
+	Late       bool   // the search took too long
+	Down       string // the error of the part of the store that did not answer, or ""
 }
+
+// Whole reports whether the list has all that there is, or as many as a page lists.
+func (l list) Whole() bool { return !l.Late && l.Down == "" && l.Unreadable == 0 }
 
 // read lists the records that a filter selects, and that match accepts if it is not nil.
 func (c *Console) read(ctx context.Context, f store.Filter, match func(*store.Found) bool) (list, error) {
 	within, cancel := context.WithTimeout(ctx, c.options.SearchTime)
 	defer cancel()
 	var l list
+	answered := false
 	if match == nil {
 		f.Limit = mostRows + 1
 	}
@@ -42,8 +47,14 @@ func (c *Console) read(ctx context.Context, f store.Filter, match func(*store.Fo
 		case err != nil && within.Err() != nil && ctx.Err() == nil:
 			l.Late = true
 			return l, nil
+		case err != nil && answered: // package shardstore lists its other shards first
+			l.Down = err.Error()
+			return l, nil
 		case err != nil:
 			return l, err
+		}
+		answered = true
+		switch {
 		case match != nil && !match(&found):
 			continue
 		case len(l.Entries) == mostRows:
@@ -57,32 +68,20 @@ func (c *Console) read(ctx context.Context, f store.Filter, match func(*store.Fo
 
 // overview is what needs an operator.
 func (c *Console) overview(ctx context.Context, _ *http.Request) (any, error) {
-	doubt, err := c.read(ctx, store.Filter{States: []store.State{store.Unknown}}, nil)
-	if err != nil {
-		return nil, err
-	}
 	data := struct {
 		Calls, Sagas list
 		Outbox       *outbox.Stats
+		OutboxDown   string // why the outbox did not answer
 		Quarantined  []outbox.Entry
 	}{}
-	data.Calls.Unreadable, data.Calls.Late, data.Sagas.Late = doubt.Unreadable, doubt.Late, doubt.Late
-	for _, e := range doubt.Entries {
-		if e.Saga {
-			data.Sagas.Entries = append(data.Sagas.Entries, e)
-		} else {
-			data.Calls.Entries = append(data.Calls.Entries, e)
-		}
+	var err error
+	if data.Calls, err = c.inDoubt(ctx, false); err != nil { // two lists, because many calls would hide a saga
+		return nil, err
 	}
-	if doubt.More { // calls may hide sagas, or sagas calls
-		if data.Calls, err = c.inDoubt(ctx, false); err != nil {
-			return nil, err
-		}
-		if data.Sagas, err = c.inDoubt(ctx, true); err != nil {
-			return nil, err
-		}
-		data.Sagas.Unreadable = 0 // they count with the calls
+	if data.Sagas, err = c.inDoubt(ctx, true); err != nil {
+		return nil, err
 	}
+	data.Sagas.Unreadable = 0 // they count with the calls
 	for _, l := range []list{data.Calls, data.Sagas} {
 		slices.SortFunc(l.Entries, func(a, b entry) int { return a.Updated.Compare(b.Updated) })
 	}
@@ -90,13 +89,15 @@ func (c *Console) overview(ctx context.Context, _ *http.Request) (any, error) {
 		return data, nil
 	}
 	stats, err := c.options.Outbox.Stats(ctx)
+	if err == nil {
+		data.Quarantined, err = c.options.Outbox.List(ctx, outbox.Quarantined, 0, mostRows)
+	}
 	if err != nil {
-		return nil, err
+		data.OutboxDown = err.Error()
 	}
 	stats.OldestAge = stats.OldestAge.Truncate(time.Minute) // a live page changes with it
 	data.Outbox = &stats
-	data.Quarantined, err = c.options.Outbox.List(ctx, outbox.Quarantined, 0, mostRows)
-	return data, err
+	return data, nil
 }
 
 // inDoubt lists the stuck sagas, or the calls in doubt that are no sagas.

@@ -104,6 +104,8 @@ func problemOf(err error) *problem {
 		return &problem{Status: http.StatusConflict, Text: "Nothing was changed: " + changed.Error() + ". Look at it again before you decide."}
 	case errors.Is(err, store.ErrChanged), errors.Is(err, store.ErrLeaseLost):
 		return &problem{Status: http.StatusConflict, Text: "Nothing was changed: the record has changed since you opened this page. Look at it again before you decide."}
+	case errors.Is(err, store.ErrCorrupt):
+		return &problem{Status: http.StatusInternalServerError, Text: "The record cannot be read: " + err.Error() + ". The command semel inspect get shows the rest of it."}
 	case errors.Is(err, outbox.ErrNotFound):
 		return &problem{Status: http.StatusNotFound, Text: "There is no such message. It may have been sent or dropped."}
 	case errors.Is(err, outbox.ErrState):

@@ -17,18 +17,7 @@ import (
 	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/saga"
 	"github.com/semel-go/semel/store"
-	"github.com/semel-go/semel/store/encrypted"
 )
-
-// event is one line of a record's story.
-type event struct {
-	When   time.Time // zero: the record does not keep it
-	What   string
-	Detail string
-	Next   string // what to do about it
-	Failed bool
-	Result *answer
-}
 
 // recordPage is what the page of one record shows.
 type recordPage struct {
@@ -70,18 +59,22 @@ func (c *Console) record(ctx context.Context, r *http.Request) (any, error) {
 		return nil, err
 	}
 	steps, err := c.steps(ctx, &f.Record)
-	if err != nil {
+	unread := errors.Is(err, store.ErrCorrupt)
+	if err != nil && !unread {
 		return nil, err
 	}
 	p := recordPage{entry: entryOf(&f), IsHTTP: isHTTP(&f.Record)}
 	p.Answer = c.keptAnswer(&f.Record)
 	inDoubt := f.Record.State == store.Unknown
-	p.CanResolve, p.CanDecide = inDoubt && !p.Saga, inDoubt && p.Saga
+	p.CanResolve, p.CanDecide = inDoubt && !p.Saga, inDoubt && p.Saga && !unread // a decision about a saga names its steps
 	p.CanReopen = f.Record.State == store.Failed && !p.Saga
 	if p.CanDecide {
 		p.Stuck = history.StuckOf(&f.Record, steps)
 	}
 	p.Events = c.story(&f, steps)
+	if unread {
+		p.Events = slices.Insert(p.Events, 1, unreadSteps(err, p.Saga))
+	}
 	past := history.Of(&f.Record)
 	for i := range f.Record.FormerOwners {
 		o := &f.Record.FormerOwners[i]
@@ -115,105 +108,6 @@ func (c *Console) steps(ctx context.Context, r *store.Record) ([]store.Step, err
 		return nil, nil
 	}
 	return steps, err
-}
-
-// story is what the record says about its past, the earliest first.
-func (c *Console) story(f *store.Found, steps []store.Step) []event {
-	r := &f.Record
-	story := []event{{When: r.Created, What: "First call with this key"}}
-	for i := range steps {
-		s := &steps[i]
-		e := event{When: s.Recorded, What: "Step " + s.Name, Detail: "done", Failed: s.Failed, Result: c.answerOf(&s.Outcome)}
-		if s.Failed {
-			e.Detail = "failed for good"
-		}
-		if s.Attempt > 0 { // an operator's decision belongs to none
-			e.Detail += fmt.Sprintf(" in attempt %d", s.Attempt)
-		}
-		if d, ok, err := history.SagaDecisionIn(s); ok {
-			story = append(story, decisionEvents(s, &d, err)...)
-			continue
-		}
-		nameSagaStep(s, &e)
-		story = append(story, e)
-	}
-	past := history.Of(r)
-	before, present := past[:len(past)-1], &past[len(past)-1]
-	if !lapsed.IsSaga(r.Key) { // the steps of a saga say more
-		for i := range before {
-			story = append(story, event{When: before[i].When, What: before[i].What, Detail: before[i].By, Failed: before[i].Failed})
-		}
-		slices.SortStableFunc(story[1:], func(a, b event) int { return a.When.Compare(b.When) })
-	}
-	if present.DoubtNotKept {
-		story = append(story, event{What: "In doubt", Detail: "The record does not keep since when.", Failed: true})
-	}
-	return append(story, c.lastEvent(f, present))
-}
-
-// lastEvent is how the record came into its present state.
-func (c *Console) lastEvent(f *store.Found, present *history.Entry) event {
-	r, now := &f.Record, entryOf(f)
-	last := event{When: r.Updated, What: strings.ToUpper(now.State[:1]) + now.State[1:], Detail: now.Note, Failed: present.Failed, Next: now.ErrorNext}
-	switch {
-	case present.Decision != "":
-		last.What, last.Detail = present.What, present.By
-		return last
-	case present.Operator && r.State == store.Released: // of a saga: the decision is among the steps
-		return last
-	case present.Name != "":
-		last.What = present.Name + ": " + now.State
-	}
-	if r.State == store.Processing && r.Lapsed(f.Now) {
-		last.When = r.Until
-	}
-	if now.Error != "" {
-		last.Detail = now.Error
-	}
-	if now.ErrorMeaning != "" && !strings.HasPrefix(last.Detail, now.ErrorMeaning) {
-		last.Detail += ". It means: " + now.ErrorMeaning
-	}
-	return last
-}
-
-// decisionEvents are how a saga was stuck, and what an operator then decided. The error says
-// that the decision cannot be read.
-func decisionEvents(s *store.Step, d *history.SagaDecision, err error) []event {
-	if err != nil {
-		return []event{{When: s.Recorded, What: "An operator decided", Detail: "The decision cannot be read: " + unreadable(s, err)}}
-	}
-	stuck := event{What: "An attempt: stuck", Detail: "The record does not keep since when and why.", Failed: true}
-	if d.Stuck != nil {
-		stuck.When, stuck.What, stuck.Detail = d.Stuck.Since, d.Stuck.String(), d.Stuck.Error
-	}
-	return []event{stuck, {When: s.Recorded, What: "An operator decided: " + d.String(), Detail: d.Why}}
-}
-
-// unreadable says why a step cannot be read.
-func unreadable(s *store.Step, err error) string {
-	if s.Outcome.Codec == encrypted.Codec {
-		return "it is encrypted, and this console does not have the key."
-	}
-	return err.Error()
-}
-
-func capitalized(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
-
-// nameSagaStep names the steps that package saga writes by itself.
-func nameSagaStep(s *store.Step, e *event) {
-	name, isUndo := strings.CutSuffix(s.Name, history.SagaUndo)
-	switch {
-	case s.Name == "saga:input":
-		e.What, e.Detail = "The saga was started", ""
-	case s.Name == history.SagaBack:
-		e.What, e.Detail, e.Failed = "The saga turned back: no step starts any more, and what was done is undone", "", true
-	case isUndo:
-		e.What = "Step " + name + " was undone"
-	case strings.Contains(s.Name, history.SagaSkip):
-		e.What, e.Detail = capitalized(history.StepEvent(s.Name)), ""
-	case history.StepEvent(s.Name) != "":
-		e.What, e.Detail, e.Result = capitalized(history.StepEvent(s.Name)), "", nil
-	}
 }
 
 // seen reads the record of a form, which must be the one that the operator has seen. With an

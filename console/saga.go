@@ -23,8 +23,9 @@ func (c *Console) sagas(ctx context.Context, r *http.Request) (any, error) {
 		Names      []string
 		Rows       []sagaRow
 		More       bool
-		Keeps      bool // the store keeps sagas
-		Unreadable bool // a timer cannot be read
+		Keeps      bool   // the store keeps sagas
+		Unreadable bool   // a timer or a record cannot be read
+		Down       string // the error of the part of the store that did not answer, or ""
 	}{Name: r.URL.Query().Get("name"), Names: c.options.Sagas}
 	timers, ok := store.As[store.Timers](c.store)
 	data.Keeps = ok
@@ -37,14 +38,21 @@ func (c *Console) sagas(ctx context.Context, r *http.Request) (any, error) {
 	const always = 200 * 365 * 24 * time.Hour
 	due, _, err := timers.DueTimers(ctx, saga.Key(data.Name, "", "").Operation, always, mostRows)
 	data.Unreadable = errors.Is(err, store.ErrCorrupt)
-	if err != nil && !data.Unreadable {
+	switch {
+	case err == nil || data.Unreadable:
+	case len(due) == 0:
 		return nil, err
+	default: // package shardstore has the timers of its other shards
+		data.Down = err.Error()
 	}
 	data.More = len(due) == mostRows
 	for _, t := range due {
 		f, err := c.store.Get(ctx, t.Key)
 		switch {
 		case errors.Is(err, store.ErrNotFound), err == nil && f.Record.State.Terminal():
+			continue
+		case errors.Is(err, store.ErrCorrupt):
+			data.Unreadable = true
 			continue
 		case err != nil:
 			return nil, err

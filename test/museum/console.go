@@ -60,4 +60,29 @@ var consoles = []Mutant{
 		Dir: consoleDir, Func: "(*Console).change", Package: consoleDir, Run: "TestChangeMessage_Drop",
 		Old: `to == ""`, New: `to != "none"`,
 	},
+	{
+		Name: "console: a call whose steps cannot be read cannot be decided", Rule: "console",
+		Dir: consoleDir, Func: "(*Console).record", Package: consoleDir, Run: "TestRecord_StepsCannotBeDecrypted",
+		Old: "err != nil && !unread", New: "unread || err != nil",
+	},
+	{
+		Name: "console: a saga is decided by somebody who does not see its steps", Rule: "console",
+		Dir: consoleDir, Func: "(*Console).record", Package: consoleDir, Run: "TestRecord_StepsOfSagaCannotBeRead",
+		Old: "p.Saga && !unread", New: "p.Saga",
+	},
+	{
+		Name: "console: a saga that cannot be read hides all others", Rule: "console",
+		Dir: consoleDir, Func: "(*Console).sagas", Package: consoleDir, Run: "TestSagas_RecordCannotBeRead",
+		Old: "case errors.Is(err, store.ErrCorrupt):", New: "case errors.Is(err, store.ErrLeaseLost):",
+	},
+	{
+		Name: "console: a part of the store that is down hides the calls in doubt", Rule: "console",
+		Dir: consoleDir, Func: "(*Console).read", Package: consoleDir, Run: "TestOverview_PartOfStoreDown",
+		Old: "err != nil && answered", New: "err != nil && l.Late",
+	},
+	{
+		Name: "console: a list that is not whole says that nothing is in doubt", Rule: "console",
+		Dir: consoleDir, Func: "(list).Whole", Package: consoleDir, Run: "TestOverview_PartOfStoreDown",
+		Old: `l.Down == ""`, New: "l.Entries == nil",
+	},
 }
