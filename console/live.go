@@ -1,7 +1,7 @@
 package console
 
 import (
-	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,20 +11,24 @@ import (
 // liveInterval is how often an open page is compared with the store.
 const liveInterval = 2 * time.Second
 
-// live sends an event when what the page shows has changed. The script then reads the
-// page again.
+// live sends an event when the store has another state than the page shows. The script then
+// reads the page again. The address of the events has the state that the page shows, so no
+// change is missed before the stream begins, or between two streams.
 func (c *Console) live(p page) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		if r.Method == http.MethodHead {
+			return
+		}
 		out := http.NewResponseController(w)
 		// A server's limit for answers is for pages; this one has no end.
 		_ = out.SetWriteDeadline(time.Time{}) // not every server has deadlines
-		w.Header().Set("Content-Type", "text/event-stream")
 		tick := time.NewTicker(liveInterval)
 		defer tick.Stop()
-		shown := c.state(r.Context(), p, r)
+		shown := r.URL.Query().Get("shown")
 		// The first line makes the browser report that the connection stands.
 		for line := ": ready\n\n"; ; line = ": still here\n\n" {
-			if now := c.state(r.Context(), p, r); now != shown {
+			if now := stateOf(p.data(r.Context(), r)); now != shown {
 				shown, line = now, "event: changed\ndata: \n\n"
 			}
 			if _, err := fmt.Fprint(w, line); err != nil || out.Flush() != nil {
@@ -39,15 +43,15 @@ func (c *Console) live(p page) http.Handler {
 	})
 }
 
-// state is what a page shows, in a form that can be compared.
-func (c *Console) state(ctx context.Context, p page, r *http.Request) string {
-	data, err := p.data(ctx, r)
+// stateOf is a hash of the data or the error that a page shows. Errors of one status are one
+// state, because the text of an outage can differ each time.
+func stateOf(data any, err error) string {
 	if err != nil {
-		return "error: " + err.Error()
+		return fmt.Sprintf("error-%d", problemOf(err).Status)
 	}
 	b, err := json.Marshal(data)
 	if err != nil {
-		return "error: " + err.Error()
+		return "error"
 	}
-	return string(b)
+	return fmt.Sprintf("%x", sha256.Sum256(b))[:32]
 }

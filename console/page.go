@@ -41,7 +41,7 @@ type frame struct {
 	Operator string // "": read-only
 	Outbox   bool
 	Rates    bool
-	Live     string // the address of the page's events, or ""
+	Live     string // the address of the page's events, with the state that is shown; or ""
 	Done     string // the result of the last form, in words
 	Error    *problem
 	Data     any        // with an Error: nil, or the page below it
@@ -131,6 +131,9 @@ func (c *Console) page(p page) http.Handler {
 		if err != nil {
 			f.Error, f.Data = problemOf(err), nil
 		}
+		if p.live { // with an error, too: it may be over soon
+			f.Live = "live/" + p.path() + "?shown=" + stateOf(data, err) + "&" + r.URL.RawQuery
+		}
 		c.write(w, r, p, f)
 	})
 }
@@ -138,9 +141,6 @@ func (c *Console) page(p page) http.Handler {
 // write renders the page into memory first, so that an error never shows half of it.
 func (c *Console) write(w http.ResponseWriter, r *http.Request, p page, f frame) {
 	f.Page, f.Operator, f.Outbox, f.Rates = p.name, c.operator(r), c.options.Outbox != nil, c.options.Rates != nil
-	if p.live && f.Error == nil {
-		f.Live = "live/" + p.path() + "?" + r.URL.RawQuery
-	}
 	var b bytes.Buffer
 	if err := templates[p.name].ExecuteTemplate(&b, "frame", f); err != nil {
 		c.options.Log.ErrorContext(r.Context(), "console: a page could not be written", "page", p.name, "error", err)

@@ -1,14 +1,10 @@
 package console_test
 
 import (
-	"bufio"
-	"context"
-	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/semel-go/semel/console"
-	"github.com/semel-go/semel/store"
 )
 
 func TestPages_HostileNames_AreText(t *testing.T) {
@@ -46,34 +42,4 @@ func TestPages_HaveNoInlineScriptOrStyle(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestLive_RecordChanges_SendsEvent(t *testing.T) {
-	s := newSite(t, console.Options{Operator: eve})
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	parked := named("POST /payments", "ann", "parked")
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"live/"+parked.path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	lines := bufio.NewScanner(resp.Body)
-	if !lines.Scan() || lines.Text() != ": ready" {
-		t.Fatalf("the first line is %q", lines.Text())
-	}
-	before := s.state(parked.key)
-	if _, err := s.store.Swap(t.Context(), before.Seen(), store.Proposal{Key: parked.key, State: store.Released, Owner: store.Owner{7}}); err != nil {
-		t.Fatal(err)
-	}
-	for lines.Scan() {
-		if lines.Text() == "event: changed" {
-			return
-		}
-	}
-	t.Errorf("the stream ended without an event: %v", lines.Err())
 }

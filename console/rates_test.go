@@ -39,7 +39,7 @@ func TestRates_TwoReadings_DrawsCharts(t *testing.T) {
 	a := s.get("rates")
 	s.want(a, http.StatusOK,
 		`<a href="rates" aria-current="page">`, `aria-label="Executions in the last`, `aria-label="Replays in the last 10 s: 0 a minute now, 0 at most"`,
-		`<polyline points="0.0,100.0 600.0,100.0 "/>`, `/%3Cb%3E answers 404 Not Found`, `data-live="live/rates?"`)
+		`<polyline points="0.0,100.0 600.0,100.0 "/>`, `/%3Cb%3E answers 404 Not Found`, `data-live="live/rates?shown=`)
 	if strings.Contains(a.body, "Executions in the last 10 s: 0 a minute") {
 		t.Error("1000 executions between two readings are drawn as 0")
 	}

@@ -15,7 +15,7 @@ import (
 
 // event is one line of a record's story.
 type event struct {
-	When   time.Time // zero: the record does not keep it
+	When   time.Time `json:"-"` // zero: the record does not keep it
 	What   string
 	Detail string
 	Next   string // what to do about it

@@ -28,13 +28,16 @@ type entry struct {
 	Saga  bool
 	Fence uint64
 
-	Attempts                                    int
-	Policy                                      string
-	Holder, Error                               string
-	ErrorMeaning, ErrorNext                     string // of the error's code, if it has one
-	Created, Updated, Until, Completed, Expires time.Time
-	Now                                         time.Time `json:"-"` // it differs each time, and a live page compares
-	Answer                                      *answer   // only on the record's own page
+	Attempts                    int
+	Policy                      string
+	Holder, Error               string
+	ErrorMeaning, ErrorNext     string // of the error's code, if it has one
+	Created, Completed, Expires time.Time
+	Answer                      *answer // only on the record's own page
+
+	// A live page compares the others. Now differs each time, and a renewal of the lease
+	// changes Updated and Until.
+	Updated, Until, Now time.Time `json:"-"`
 }
 
 // answer is what is kept of an answer, or of a step's result.

@@ -109,17 +109,3 @@ func TestConsole_KeyboardOnly_ResolvesCall(t *testing.T) {
 		t.Errorf("the payment is %v", got)
 	}
 }
-
-func TestConsole_OpenPage_ShowsChangeByItself(t *testing.T) {
-	s, ctx := newSite(t), browser(t)
-	do(ctx, t, chromedp.Navigate(s.url), shows("invoice-2026-1107"))
-	k := payment("acct-117", "invoice-2026-1107")
-	f, err := s.store.Get(t.Context(), k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.store.Swap(t.Context(), f.Record.Seen(), store.Proposal{Key: k, State: store.Released, Owner: store.Owner{7}}); err != nil {
-		t.Fatal(err)
-	}
-	do(ctx, t, chromedp.WaitVisible(`//main[contains(., "8e03978e") and not(contains(., "invoice-2026-1107"))]`))
-}

@@ -37,6 +37,7 @@ var errMissing = errors.New("a program is missing")
 type site struct {
 	store *sqlitestore.Store
 	box   *sqliteoutbox.Outbox
+	pages http.Handler // below /ops/
 	url   string
 }
 
@@ -64,11 +65,18 @@ func newSite(t *testing.T) *site {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/ops/", http.StripPrefix("/ops", pages))
-	server := httptest.NewServer(mux)
+	s.pages = mux
+	s.url = serve(t, mux).URL + "/ops/"
+	return s
+}
+
+// serve starts a server, until the end of the test.
+func serve(t *testing.T, h http.Handler) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	t.Cleanup(server.CloseClientConnections) // the streams of open pages
-	s.url = server.URL + "/ops/"
-	return s
+	return server
 }
 
 // answers are those of a process that a client asks.

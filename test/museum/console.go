@@ -82,7 +82,27 @@ var consoles = []Mutant{
 	},
 	{
 		Name: "console: a list that is not whole says that nothing is in doubt", Rule: "console",
-		Dir: consoleDir, Func: "(list).Whole", Package: consoleDir, Run: "TestOverview_PartOfStoreDown",
+		Dir: consoleDir, Func: "list.Whole", Package: consoleDir, Run: "TestOverview_PartOfStoreDown",
 		Old: `l.Down == ""`, New: "l.Entries == nil",
+	},
+	{
+		Name: "console: a change before the stream begins is lost", Rule: "console",
+		Dir: consoleDir, Func: "(*Console).live", Package: consoleDir, Run: "TestLive_ChangedBeforeTheStream",
+		Old: `r.URL.Query().Get("shown")`, New: "stateOf(p.data(r.Context(), r))",
+	},
+	{
+		Name: "console: a renewal of the lease replaces the page", Rule: "console",
+		Dir: consoleDir, Func: "entry", Package: consoleDir, Run: "TestLive_LeaseIsRenewed",
+		Old: "Updated, Until, Now time.Time", New: "Updated, Until time.Time; Now time.Time",
+	},
+	{
+		Name: "console: a page that shows an error shows it for ever", Rule: "console",
+		Dir: consoleDir, Func: "(*Console).page", Package: consoleDir, Run: "TestLive_PageWithError",
+		Old: "if p.live", New: "if p.live && err == nil",
+	},
+	{
+		Name: "console: a HEAD of a stream never ends", Rule: "console",
+		Dir: consoleDir, Func: "(*Console).live", Package: consoleDir, Run: "TestLive_Head",
+		Old: "r.Method == http.MethodHead", New: "r.Method == http.MethodOptions",
 	},
 }
