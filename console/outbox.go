@@ -88,15 +88,15 @@ func (c *Console) changeMessage(ctx context.Context, operator string, form url.V
 	if c.options.Outbox == nil {
 		return "", errNoOutbox
 	}
-	verb, reason := form.Get("act"), strings.TrimSpace(form.Get("reason"))
 	position, err := strconv.ParseInt(form.Get("position"), 10, 64)
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", badInput("The form names no message: it needs a position, which is a number.")
-	case reason == "":
-		return "", badInput("Say why: the log keeps the reason.")
 	}
-	act := Act{Operator: operator, Reason: reason, Position: position}
+	reason, err := reasonIn(form)
+	if err != nil {
+		return "", err
+	}
+	verb, act := form.Get("act"), Act{Operator: operator, Reason: reason, Position: position}
 	var carryOut func(context.Context, int64) error
 	switch verb {
 	case "retry":

@@ -59,6 +59,14 @@ func (f frame) Typed(field, initial string) string {
 // Ticked reports whether a box with a value was ticked in a form that was refused.
 func (f frame) Ticked(field, value string) bool { return slices.Contains(f.Form[field], value) }
 
+// Mark refers from a field with a mistake to its description.
+func (f frame) Mark(field string) template.HTMLAttr {
+	if f.Error == nil || f.Error.Field != field {
+		return ""
+	}
+	return ` aria-invalid="true" aria-describedby="problem"`
+}
+
 // done are the texts about forms that were carried out. They are here, and not in the
 // address of the page, so that a link cannot make the console say anything else.
 var done = map[string]string{
@@ -74,12 +82,16 @@ type problem struct {
 	Status  int
 	Text    string
 	Heading string // "": That did not work
+	Field   string // that the text is about, or ""
 }
 
 func (p *problem) Error() string { return p.Text }
 
 func notFound(text string) error { return &problem{Status: http.StatusNotFound, Text: text} }
-func badInput(text string) error { return &problem{Status: http.StatusBadRequest, Text: text} }
+func badInput(text string) error { return badField("", text) }
+func badField(name, text string) error {
+	return &problem{Status: http.StatusBadRequest, Text: text, Field: name}
+}
 
 // changedError is store.ErrChanged with the present state of the record in words.
 type changedError struct{ now string }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/internal/acts"
@@ -127,11 +128,25 @@ func (c *Console) seen(ctx context.Context, form url.Values) (store.Record, erro
 	return f.Record, nil
 }
 
+// reasonIn is the reason in a form. A record keeps it, so it has a limit.
+func reasonIn(form url.Values) (string, error) {
+	const most = 400 // characters, as in the pages
+	reason := strings.TrimSpace(form.Get("reason"))
+	switch n := utf8.RuneCountInString(reason); {
+	case n == 0:
+		return "", badField("reason", "Say why: the reason is kept with your decision.")
+	case n > most:
+		return "", badField("reason", fmt.Sprintf("The reason has %d characters; it may have at most %d.", n, most))
+	}
+	return reason, nil
+}
+
 // changeRecord carries out a form of the record's page.
 func (c *Console) changeRecord(ctx context.Context, operator string, form url.Values) (which string, err error) {
-	verb, reason := form.Get("act"), strings.TrimSpace(form.Get("reason"))
-	if reason == "" {
-		return "", badInput("Say why: the record and the log keep the reason.")
+	verb := form.Get("act")
+	reason, err := reasonIn(form)
+	if err != nil {
+		return "", err
 	}
 	fence, err := strconv.ParseUint(form.Get("fence"), 10, 64)
 	if err != nil {
@@ -183,12 +198,13 @@ func (c *Console) decide(ctx context.Context, r store.Record, verb, who string, 
 	if verb == "skip" {
 		i.Done, i.Result = strings.TrimSpace(form.Get("step")), []byte(strings.TrimSpace(form.Get("result")))
 		if i.Done == "" {
-			return badInput("To skip a step, name it.")
+			return badField("step", "To skip a step, name it.")
 		}
 	}
 	err := saga.Intervene(ctx, c.store, r, i)
 	if e, ok := errors.AsType[*semel.Error](err); ok && errors.Is(err, semel.ErrInvalid) {
-		return badInput("Nothing was decided: " + e.Cause.Error() + notJSON(i.Result))
+		field, hint := notJSON(i.Result)
+		return badField(field, "Nothing was decided: "+e.Cause.Error()+hint)
 	}
 	return err
 }

@@ -37,12 +37,13 @@ func (c *Console) resolve(ctx context.Context, r store.Record, verb, who string,
 	return g.Resolve(ctx, r, v)
 }
 
-// notJSON says what the result of a step has to be; empty if it is JSON, or none is given.
-func notJSON(result []byte) string {
+// notJSON says what the result of a step has to be, and names its field; empty if it is JSON,
+// or none is given.
+func notJSON(result []byte) (field, hint string) {
 	if len(result) == 0 || json.Valid(result) {
-		return ""
+		return "", ""
 	}
-	return `; the result has to be JSON: a text has quotes, such as "tx-1"`
+	return "result", `; the result has to be JSON: a text has quotes, such as "tx-1"`
 }
 
 // isHTTP reports whether package semelhttp made the record, so that its answer has a
@@ -55,13 +56,13 @@ func answerIn(form url.Values, overHTTP bool) (store.Outcome, error) {
 	body := form.Get("body")
 	if !overHTTP {
 		if !json.Valid([]byte(body)) {
-			return store.Outcome{}, badInput("The result is not JSON, so no caller could read it. Write it as json.Marshal does.")
+			return store.Outcome{}, badField("body", "The result is not JSON, so no caller could read it. Write it as json.Marshal does.")
 		}
 		return store.Outcome{Body: []byte(body), Codec: "json"}, nil
 	}
 	code, err := strconv.Atoi(form.Get("status"))
 	if err != nil || code < 200 || code > 599 {
-		return store.Outcome{}, badInput(fmt.Sprintf("The status is %q; it must be a number from 200 to 599.", form.Get("status")))
+		return store.Outcome{}, badField("status", fmt.Sprintf("The status is %q; it must be a number from 200 to 599.", form.Get("status")))
 	}
 	o := store.Outcome{Code: code, Body: []byte(body)}
 	for line := range strings.Lines(form.Get("header")) {
@@ -71,7 +72,7 @@ func answerIn(form url.Values, overHTTP bool) (store.Outcome, error) {
 		name, value, ok := strings.Cut(line, ":")
 		name = textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(name))
 		if !ok || name == "" || strings.HasPrefix(name, "Set-Cookie") {
-			return store.Outcome{}, badInput(fmt.Sprintf("The header %q is not a line “Name: value”; cookies are not kept.", strings.TrimSpace(line)))
+			return store.Outcome{}, badField("header", fmt.Sprintf("The header %q is not a line “Name: value”; cookies are not kept.", strings.TrimSpace(line)))
 		}
 		o.Header = append(o.Header, store.Header{Name: name, Value: strings.TrimSpace(value)})
 	}

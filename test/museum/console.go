@@ -105,4 +105,14 @@ var consoles = []Mutant{
 		Dir: consoleDir, Func: "(*Console).live", Package: consoleDir, Run: "TestLive_Head",
 		Old: "r.Method == http.MethodHead", New: "r.Method == http.MethodOptions",
 	},
+	{
+		Name: "console: a record keeps a megabyte of reasons", Rule: "console",
+		Dir: consoleDir, Func: "reasonIn", Package: consoleDir, Run: "TestChange_Mistake_MarksTheField",
+		Old: "n > most", New: "n > most<<20",
+	},
+	{
+		Name: "console: a mistake in a form has no field", Rule: "console",
+		Dir: consoleDir, Func: "frame.Mark", Package: consoleDir, Run: "TestChange_Mistake_MarksTheField",
+		Old: "f.Error == nil || f.Error.Field != field", New: "f.Operator != field",
+	},
 }
