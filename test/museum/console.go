@@ -3,7 +3,8 @@ package museum
 const consoleDir = "console"
 
 // The console must not decide what nobody may decide, nor about another state of a record
-// than the one that was seen, nor show what is hidden.
+// than the one that was seen, nor show what is hidden. It must not pass over what is missing or
+// out of date.
 var consoles = []Mutant{
 	{
 		Name: "console: a form of a page that is out of date is carried out", Rule: "console",
@@ -78,7 +79,12 @@ var consoles = []Mutant{
 	{
 		Name: "console: a part of the store that is down hides the calls in doubt", Rule: "console",
 		Dir: consoleDir, Func: "(*Console).read", Package: consoleDir, Run: "TestOverview_PartOfStoreDown",
-		Old: "err != nil && answered", New: "err != nil && l.Late",
+		Old: "err != nil && answered", New: "err != nil && answered && l.Late",
+	},
+	{
+		Name: "console: an outbox that is down hides the calls in doubt", Rule: "console",
+		Dir: consoleDir, Func: "(*Console).overview", Package: consoleDir, Run: "TestOverview_OutboxDown",
+		Old: "data.OutboxDown = err.Error()", New: "return nil, err",
 	},
 	{
 		Name: "console: a list that is not whole says that nothing is in doubt", Rule: "console",
@@ -92,7 +98,7 @@ var consoles = []Mutant{
 	},
 	{
 		Name: "console: a renewal of the lease replaces the page", Rule: "console",
-		Dir: consoleDir, Func: "entry", Package: consoleDir, Run: "TestLive_LeaseIsRenewed",
+		Dir: consoleDir, Func: "type entry", Package: consoleDir, Run: "TestLive_LeaseIsRenewed",
 		Old: "Updated, Until, Now time.Time", New: "Updated, Until time.Time; Now time.Time",
 	},
 	{

@@ -32,7 +32,7 @@ var rules = map[string]string{
 	"rule 17":    "a reconciler holds a lease, and its no is final or is not given",
 	"policy":     "the stricter policy of record and call applies, also in doubt",
 	"doubt":      "only NoEffect and Final say that there is no effect",
-	"console":    "the console decides for named operators, about what they have seen, and shows no more than it may",
+	"console":    "the console decides for named operators, about what they have seen, and shows no more than it may, and says what is missing",
 	"listed":     "each record in doubt is in the list of them, and no other is",
 	"limits":     "a tenant that is over its limits takes nothing from others",
 	"scope":      "equal keys of two scopes never meet",
