@@ -24,9 +24,9 @@
 //   - A message may be published more than once. Its ID stays the same, and a consumer of
 //     package consume that takes it as the idempotency key drops the repeats. A repeat of
 //     an order key never comes before the first publication of an earlier message.
-//   - If a message fails, the later messages of its order key wait for it, and the other
-//     keys go on. A message that its sink cannot ever send (see [Poison]) goes to the
-//     quarantine. Its key stops until an operator sends it again or drops it.
+//   - If a message fails, or its sink panics, the later messages of its order key wait for
+//     it, and the other keys go on. A message that its sink cannot ever send (see [Poison])
+//     goes to the quarantine. Its key stops until an operator sends it again or drops it.
 //
 // The guide docs/outbox.md in the repository compares the brokers, and has the commands
 // of an operator.

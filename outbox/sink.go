@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/semel-go/semel/internal/callback"
 	"github.com/semel-go/semel/internal/effect"
 )
 
@@ -22,7 +24,8 @@ type Sink interface {
 	// the same time. If a message is not sent, Publish must not send a later one of its
 	// Order. Before it sends a message, it looks at ctx.Err, which is not nil after the
 	// lease has ended, or after a lane of the messages was given to another publisher.
-	// EachInTurn does all that for a sink that sends one message at a time.
+	// EachInTurn does all that for a sink that sends one message at a time. If Publish
+	// panics, the messages without an answer have failed.
 	Publish(ctx context.Context, messages []Message, answer func(i int, err error))
 }
 
@@ -63,8 +66,9 @@ type Limits struct {
 // EachInTurn is Publish for a sink that sends one message at a time: it calls send for
 // many messages at once, but never for two of one order key, and stops a key after its
 // first error. If send does something else before it sends the message, it asks ctx.Err
-// again, because a lease can end without Done.
+// again, because a lease can end without Done. If send panics, the message has failed.
 func EachInTurn(ctx context.Context, messages []Message, l Limits, answer func(i int, err error), send func(ctx context.Context, m *Message) error) {
+	answer = recovering(ctx, answer)
 	keys := map[int64][]int{}
 	var order []int64
 	for i := range messages {
@@ -94,6 +98,16 @@ func EachInTurn(ctx context.Context, messages []Message, l Limits, answer func(i
 	workers.Wait()
 }
 
+// recovering is answer, which may be a function of another sink, without its panics.
+func recovering(ctx context.Context, answer func(i int, err error)) func(i int, err error) {
+	return func(i int, err error) {
+		callback.Report(ctx, "outbox: the answer function of a sink", func() { answer(i, err) })
+	}
+}
+
+// sinkName names a sink that has panicked.
+const sinkName = "outbox: the sink"
+
 // inTurn sends the messages of one order key.
 func inTurn(ctx context.Context, messages []Message, indexes []int, answer func(i int, err error), send func(ctx context.Context, m *Message) error) {
 	var failed error
@@ -103,7 +117,7 @@ func inTurn(ctx context.Context, messages []Message, indexes []int, answer func(
 		case ctx.Err() != nil:
 			failed = ctx.Err()
 		default:
-			if failed = send(ctx, &messages[i]); failed != nil {
+			if failed = callback.Do(ctx, sinkName, func() error { return send(ctx, &messages[i]) }); failed != nil {
 				answer(i, failed)
 				failed = errBehind
 				continue
@@ -143,17 +157,22 @@ func (l Limits) within(send func(ctx context.Context, m *Message) error) func(ct
 	}
 }
 
-// ByTopic is a sink that sends each message to the sink of its topic. A message with
-// another topic is poison.
+// ByTopic is a sink that sends each message to the sink of its topic, and a message with
+// another topic to the sink of "". If there is none, the message is poison. Each topic has a
+// call of its own, and so have the messages with other topics.
 func ByTopic(sinks map[string]Sink) Sink { return byTopic(sinks) }
 
 type byTopic map[string]Sink
 
 // Publish implements Sink.
 func (t byTopic) Publish(ctx context.Context, messages []Message, answer func(i int, err error)) {
-	indexes := map[string][]int{}
+	answer = recovering(ctx, answer)
+	indexes := map[string][]int{} // by topic; "" for topics without a sink
 	for i := range messages {
 		topic := messages[i].Topic
+		if t[topic] == nil {
+			topic = ""
+		}
 		indexes[topic] = append(indexes[topic], i)
 	}
 	var all sync.WaitGroup
@@ -161,7 +180,7 @@ func (t byTopic) Publish(ctx context.Context, messages []Message, answer func(i 
 		sink := t[topic]
 		if sink == nil {
 			for _, i := range mine {
-				answer(i, Poison(fmt.Errorf("outbox: ByTopic has no sink for topic %q", topic)))
+				answer(i, Poison(fmt.Errorf("outbox: ByTopic has no sink for topic %q", messages[i].Topic)))
 			}
 			continue
 		}
@@ -169,9 +188,24 @@ func (t byTopic) Publish(ctx context.Context, messages []Message, answer func(i 
 		for n, i := range mine {
 			part[n] = messages[i]
 		}
-		all.Go(func() {
-			sink.Publish(ctx, part, func(n int, err error) { answer(mine[n], err) })
-		})
+		all.Go(func() { publishPart(ctx, sink, part, func(n int, err error) { answer(mine[n], err) }) })
 	}
 	all.Wait()
+}
+
+// publishPart calls a sink on a goroutine. If the sink panics, each of its messages that has no
+// answer gets one at once, and does not wait for the other sinks.
+func publishPart(ctx context.Context, sink Sink, messages []Message, answer func(i int, err error)) {
+	answered := make([]atomic.Bool, len(messages))
+	once := func(i int, err error) {
+		if !answered[i].Swap(true) {
+			answer(i, err)
+		}
+	}
+	err := callback.Do(ctx, sinkName, func() error { sink.Publish(ctx, messages, once); return nil })
+	for i := range messages {
+		if err != nil {
+			once(i, err)
+		}
+	}
 }

@@ -1,11 +1,13 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/semel-go/semel/internal/callback"
 	"github.com/semel-go/semel/internal/effect"
 )
 
@@ -149,8 +151,8 @@ func (s *session) onTake(ctx context.Context, r takeReply) {
 	go s.publish(ctx, b, s.answers)
 }
 
-// publish calls the sink. A message without an answer counts as not sent. After the end of
-// the session nobody reads answers.
+// publish calls the sink. A message without an answer counts as not sent, also if the sink
+// has panicked. After the end of the session nobody reads answers.
 func (s *session) publish(ctx context.Context, b *sending, answers chan<- answer) {
 	tell := func(a answer) {
 		select {
@@ -162,17 +164,22 @@ func (s *session) publish(ctx context.Context, b *sending, answers chan<- answer
 	for i := range b.taken {
 		messages[i] = b.taken[i].Message
 	}
-	defer tell(answer{b, -1, nil})
-	s.p.sink.Publish(b.ctx, messages, func(i int, err error) { tell(answer{b, i, err}) })
+	err := errNoAnswer // also if the sink calls runtime.Goexit
+	defer func() { tell(answer{b, -1, err}) }()
+	err = cmp.Or(callback.Do(b.ctx, sinkName, func() error {
+		s.p.sink.Publish(b.ctx, messages, func(i int, err error) { tell(answer{b, i, err}) })
+		return nil
+	}), err)
 }
 
-// onAnswer notes how a message ended. Index -1 is the end of the call.
+// onAnswer notes how a message ended. Index -1 is the end of the call, with the error of the
+// messages that have no answer.
 func (s *session) onAnswer(ctx context.Context, a answer) {
 	b := a.batch
 	if a.index < 0 {
 		for i, done := range b.answered {
 			if !done {
-				s.onAnswer(ctx, answer{b, i, errNoAnswer})
+				s.onAnswer(ctx, answer{b, i, a.err})
 			}
 		}
 		b.cancel()

@@ -1,10 +1,11 @@
-// Package callback calls functions of an application that only advise or report. Such a
-// function can panic. On a goroutine of Semel, the panic would end the process, and with it the
+// Package callback calls functions of an application that advise, report or send a message. Such
+// a function can panic. On a goroutine of Semel, the panic would end the process, and with it the
 // work on all other calls and messages.
 package callback
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"runtime/debug"
 	"time"
@@ -29,14 +30,21 @@ func Backoff(pkg string, option func(n int) time.Duration) func(n int) time.Dura
 	}
 }
 
-// Report calls fn, which reports something to the application. what names fn in the log.
-func Report(ctx context.Context, what string, fn func()) {
+// Do calls fn, and returns its error. If fn panics, the error says so, and the log has the stack.
+// Both call fn by the name.
+func Do(ctx context.Context, name string, fn func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			log(ctx, what+" panicked", p)
+			log(ctx, name+" panicked", p)
+			err = fmt.Errorf("%s panicked: %v", name, p)
 		}
 	}()
-	fn()
+	return fn()
+}
+
+// Report is Do for a function that reports something to the application.
+func Report(ctx context.Context, name string, fn func()) {
+	_ = Do(ctx, name, func() error { fn(); return nil })
 }
 
 func log(ctx context.Context, text string, panicked any) {

@@ -10,8 +10,8 @@ var consumers = []Mutant{
 	},
 	{
 		Name: "an Observe that panics ends the process of a consumer", Rule: "lanes",
-		Dir: "internal/callback", Func: "Report", Package: consumer, Run: "TestServe_ObservePanics_GoesOn",
-		Old: `log(ctx, what+" panicked", p)`, New: "panic(p)",
+		Dir: "internal/callback", Func: "Do", Package: consumer, Run: "TestServe_ObservePanics_GoesOn",
+		Old: `log(ctx, name+" panicked", p)`, New: "panic(p)",
 	},
 	{
 		Name: "messages of a shard that is down take all handlers", Rule: "lanes",

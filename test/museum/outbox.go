@@ -207,18 +207,18 @@ var outboxes = []Mutant{
 	},
 	{
 		Name: "outbox publish: an answer is for another message of the call", Rule: "outbox",
-		Dir: publishDir, Func: "(*routes).Publish", Package: publishDir, Run: "TestRoutes_TopicsRenamed",
+		Dir: outboxDir, Func: "byTopic.Publish", Package: publishDir, Run: "TestRoutes_TopicsRenamed",
 		Old: "answer(mine[n], err)", New: "answer(n, err)",
 	},
 	{
 		Name: "outbox publish: topics with one new name wait for each other", Rule: "outbox",
-		Dir: publishDir, Func: "(*routes).Publish", Package: publishDir, Run: "TestRoutes_TopicsRenamed",
-		Old: "indexes[topic] = append(indexes[topic], i)", New: "if r.byTopic[topic].Topic != \"\" {\n\t\t\ttopic = \"a\"\n\t\t}\n\t\tindexes[topic] = append(indexes[topic], i)",
+		Dir: outboxDir, Func: "byTopic.Publish", Package: publishDir, Run: "TestRoutes_TopicsRenamed",
+		Old: "indexes[topic] = append(indexes[topic], i)", New: "for other, sink := range t {\nif sink == t[topic] {\ntopic = min(topic, other)\n}\n}\nindexes[topic] = append(indexes[topic], i)",
 	},
 	{
 		Name: "outbox publish: two topics with one new name share the broker's key for repeats", Rule: "outbox",
-		Dir: publishDir, Func: "(*routes).Publish", Package: publishDir, Run: "TestRoutes_TwoTopicsWithOneNewName",
-		Old: "part[n] = messages[i].Renamed(route.Topic)", New: "part[n].Topic = route.Topic",
+		Dir: publishDir, Func: "renamed.Publish", Package: publishDir, Run: "TestRoutes_TwoTopicsWithOneNewName",
+		Old: "named[i] = messages[i].Renamed(r.topic)", New: "named[i] = messages[i]\nnamed[i].Topic = r.topic",
 	},
 	{
 		Name: "outbox: messages of a paused topic hold up those of other topics", Rule: "outbox",
@@ -249,5 +249,25 @@ var outboxes = []Mutant{
 		Name: "outbox to SQS: a message is sent after a look-up that outlasted the lease", Rule: "rule 6",
 		Dir: simple, Func: "(*sink).send", Package: simple, Run: "TestSink_LeaseEndsDuringLookUp",
 		Old: "err = cmp.Or(err, ctx.Err()); err != nil", New: "err != nil",
+	},
+	{
+		Name: "outbox: a panic for one message ends the process", Rule: "outbox",
+		Dir: outboxDir, Func: "inTurn", Package: outboxDir, Run: "TestPublisher_SinkPanicsForOneMessage",
+		Old: "callback.Do(ctx, sinkName, func() error { return send(ctx, &messages[i]) })", New: "send(ctx, &messages[i])",
+	},
+	{
+		Name: "outbox: a panic of a sink ends the process", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).publish", Package: outboxDir, Run: "TestPublisher_SinkPanicsForOneMessage",
+		Old: "callback.Do(b.ctx, sinkName, func() error {", New: "func(_ context.Context, _ string, fn func() error) error { return fn() }(b.ctx, sinkName, func() error {",
+	},
+	{
+		Name: "outbox: a panic when an answer is given ends the process", Rule: "outbox",
+		Dir: outboxDir, Func: "EachInTurn", Package: outboxDir, Run: "TestPublisher_SinkPanicsForOneMessage",
+		Old: "recovering(ctx, answer)", New: "answer",
+	},
+	{
+		Name: "outbox: messages of a sink that panicked wait for the sinks of other topics", Rule: "outbox",
+		Dir: outboxDir, Func: "publishPart", Package: outboxDir, Run: "TestByTopic_SinkPanics",
+		Old: "err != nil", New: "err != nil && ctx == nil",
 	},
 }

@@ -2,7 +2,6 @@ package publish
 
 import (
 	"context"
-	"sync"
 
 	"github.com/semel-go/semel/outbox"
 )
@@ -16,46 +15,33 @@ type Route struct {
 }
 
 // Routes is a sink that sends the messages of each topic by the route of that topic, and
-// messages of other topics to a default sink.
+// messages of other topics to a default sink. Each topic with a route gets a call of its own,
+// because two topics with one new name must not share their order keys.
 func Routes(byTopic map[string]Route, other outbox.Sink) outbox.Sink {
 	if len(byTopic) == 0 {
 		return other
 	}
-	return &routes{byTopic, other}
+	sinks := map[string]outbox.Sink{"": other}
+	for topic, route := range byTopic {
+		sinks[topic] = route.Sink
+		if route.Topic != "" {
+			sinks[topic] = renamed{route.Topic, route.Sink}
+		}
+	}
+	return outbox.ByTopic(sinks)
 }
 
-type routes struct {
-	byTopic map[string]Route
-	other   outbox.Sink
+// renamed is a sink of messages that get another topic.
+type renamed struct {
+	topic string
+	sink  outbox.Sink
 }
 
-// Publish implements outbox.Sink. Each topic with a route gets a call of its own, because
-// two topics with one new name must not share their order keys.
-func (r *routes) Publish(ctx context.Context, messages []outbox.Message, answer func(i int, err error)) {
-	indexes := map[string][]int{} // by topic; "" for topics without a route
+// Publish implements outbox.Sink.
+func (r renamed) Publish(ctx context.Context, messages []outbox.Message, answer func(i int, err error)) {
+	named := make([]outbox.Message, len(messages))
 	for i := range messages {
-		topic := messages[i].Topic
-		if _, ok := r.byTopic[topic]; !ok {
-			topic = ""
-		}
-		indexes[topic] = append(indexes[topic], i)
+		named[i] = messages[i].Renamed(r.topic)
 	}
-	var all sync.WaitGroup
-	for topic, mine := range indexes {
-		route, ok := r.byTopic[topic]
-		if !ok {
-			route.Sink = r.other
-		}
-		part := make([]outbox.Message, len(mine))
-		for n, i := range mine {
-			part[n] = messages[i]
-			if route.Topic != "" {
-				part[n] = messages[i].Renamed(route.Topic)
-			}
-		}
-		all.Go(func() {
-			route.Sink.Publish(ctx, part, func(n int, err error) { answer(mine[n], err) })
-		})
-	}
-	all.Wait()
+	r.sink.Publish(ctx, named, answer)
 }
