@@ -275,4 +275,14 @@ var sagas = []Mutant{
 		Dir: "internal/history", Func: "(*StuckSaga).Undecided", Package: "saga", Run: "TestIntervene_DecisionIncomplete_ChangesNothing",
 		Old: "name != done && !slices.Contains(notHappened, name)", New: "name != done && !back && !slices.Contains(notHappened, name)",
 	},
+	{
+		Name: "a list of stuck sagas has those only whose timers are among the first", Rule: "listed",
+		Dir: "cmd/semel/internal/cli", Func: "(*sagaListCmd).Run", Package: "cmd/semel/internal/cli", Run: "TestSagaList_StuckAfterManyDue",
+		Old: `c.Name != "" && !c.Stuck`, New: `c.Name != ""`,
+	},
+	{
+		Name: "a record that cannot be read hides the sagas that are due after it", Rule: "listed",
+		Dir: "cmd/semel/internal/cli", Func: "(*sagaListCmd).byTimer", Package: "cmd/semel/internal/cli", Run: "TestSagaList_RecordUnreadable",
+		Old: "case errors.Is(getErr, store.ErrCorrupt):", New: "case errors.Is(getErr, store.ErrCorrupt) && ctx == nil:",
+	},
 }

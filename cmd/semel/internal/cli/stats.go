@@ -16,7 +16,6 @@ import (
 	"github.com/semel-go/semel/outbox"
 	"github.com/semel-go/semel/saga"
 	"github.com/semel-go/semel/store"
-	"github.com/semel-go/semel/store/encrypted"
 )
 
 type outboxStatsCmd struct{ outboxFlags }
@@ -143,7 +142,7 @@ type sagaListCmd struct {
 func (*sagaListCmd) Help() string {
 	return `Lists the sagas that have not ended. With --json it writes one line of JSON for each saga.
 
-With the name of a definition it lists those that are due first, and reads no other records. Without a name it lists the sagas of all definitions in no particular order, and the list does not say when they are due. For stuck ones that is as fast in a large store as in a small one; for the others it reads the records one after the other until it has --limit sagas.
+With the name of a definition it lists those that are due first, and reads no other records. Without a name it lists the sagas of all definitions in no particular order, and the list does not say when they are due: it reads the records one after the other until it has --limit sagas. With --stuck it reads only the records in doubt, with and without a name, so that it is as fast in a large store as in a small one.
 
 Examples:
 
@@ -191,7 +190,7 @@ func (c *sagaListCmd) Run(ctx context.Context, e *env) error {
 		}
 		listed, limited := 0, false
 		list := func(r *store.Record, due time.Time) error {
-			if r.State.Terminal() || c.Stuck && r.State != store.Unknown {
+			if r.State.Terminal() {
 				return nil
 			}
 			listed++
@@ -203,10 +202,10 @@ func (c *sagaListCmd) Run(ctx context.Context, e *env) error {
 			return show(&listedSaga{name, r.Key.Tenant, r.Key.Value, r.State, due, r.Fence, r.Attempt, r.Created, lastError, decision})
 		}
 		var err error
-		if c.Name == "" {
-			limited, err = c.ofAll(ctx, e, h, &listed, list)
+		if c.Name != "" && !c.Stuck {
+			limited, err = c.byTimer(ctx, h, list)
 		} else {
-			limited, err = c.ofOne(ctx, h, list)
+			limited, err = c.byRecord(ctx, e, h, &listed, list)
 		}
 		if err == nil && listed == 0 && !e.json {
 			_, _ = fmt.Fprintf(e.stderr, "semel saga list: there are no such sagas%s\n", c.hint())
@@ -226,54 +225,61 @@ func (c *sagaListCmd) hint() string {
 	return fmt.Sprintf(" of the definition %q; semel saga list without a name lists those of all definitions, and semel saga show shows one that has ended", string(c.Name))
 }
 
-// ofOne lists the sagas of one definition, by the index of their timers.
-func (c *sagaListCmd) ofOne(ctx context.Context, h storeurl.Handle, list func(*store.Record, time.Time) error) (limited bool, err error) {
+// byTimer lists the sagas of one definition that are due first, by the index of their timers.
+func (c *sagaListCmd) byTimer(ctx context.Context, h storeurl.Handle, list func(*store.Record, time.Time) error) (limited bool, err error) {
 	timers, ok := store.As[store.Timers](h)
 	if !ok {
 		return false, errors.New("this store keeps no sagas")
 	}
-	due, _, partErr := timers.DueTimers(ctx, saga.Key(string(c.Name), "", "").Operation, 200*365*24*time.Hour, c.Limit)
-	for i := 0; err == nil && i < len(due); i++ {
-		var f store.Found
-		f, err = h.Get(ctx, due[i].Key)
+	due, _, err := timers.DueTimers(ctx, saga.Key(string(c.Name), "", "").Operation, 200*365*24*time.Hour, c.Limit)
+	for _, t := range due {
+		f, getErr := h.Get(ctx, t.Key)
 		switch {
-		case errors.Is(err, store.ErrNotFound):
-			err = nil
-		case err == nil:
-			err = list(&f.Record, due[i].Due)
-		}
-	}
-	return len(due) == c.Limit, cmp.Or(err, partErr)
-}
-
-// ofAll lists the sagas of all definitions.
-func (c *sagaListCmd) ofAll(ctx context.Context, e *env, h storeurl.Handle, listed *int, list func(*store.Record, time.Time) error) (limited bool, err error) {
-	l, ok := store.As[store.Lister](h)
-	if !ok {
-		return false, errors.New("this store cannot be searched; name the definition: semel saga list NAME")
-	}
-	defer sayStillReading(e, "semel saga list")()
-	states := []store.State{store.Unknown}
-	if !c.Stuck {
-		states = append(states, store.Started, store.Processing, store.Released)
-	}
-	var unreadable error // the first
-	for f, err := range l.List(ctx, store.Filter{States: states}) {
-		switch {
-		case errors.Is(err, store.ErrCorrupt) || errors.Is(err, encrypted.ErrUnknownKey):
-			unreadable = cmp.Or(unreadable, err)
-		case err != nil:
-			return false, err
-		case !lapsed.IsSaga(f.Record.Key):
-		case *listed == c.Limit:
-			return true, unreadable
+		case errors.Is(getErr, store.ErrNotFound):
+		case errors.Is(getErr, store.ErrCorrupt):
+			err = cmp.Or(err, getErr)
+		case getErr != nil:
+			return false, getErr
 		default:
-			if err := list(&f.Record, time.Time{}); err != nil {
-				return false, err
+			if listErr := list(&f.Record, t.Due); listErr != nil {
+				return false, listErr
 			}
 		}
 	}
-	return false, unreadable
+	return len(due) == c.Limit, err
+}
+
+// byRecord lists the sagas of all definitions, or of one, in no order. It finds stuck sagas among
+// the records in doubt, because the timers of many others can be due before theirs.
+func (c *sagaListCmd) byRecord(ctx context.Context, e *env, h storeurl.Handle, listed *int, list func(*store.Record, time.Time) error) (limited bool, err error) {
+	l, ok := store.As[store.Lister](h)
+	if !ok {
+		return false, errors.New("this store cannot be searched; name the definition, without --stuck: semel saga list NAME")
+	}
+	defer sayStillReading(e, "semel saga list")()
+	filter := store.Filter{States: []store.State{store.Unknown}}
+	if c.Name != "" {
+		filter.Operation = saga.Key(string(c.Name), "", "").Operation
+	}
+	if !c.Stuck {
+		filter.States = append(filter.States, store.Started, store.Processing, store.Released)
+	}
+	for f, listErr := range l.List(ctx, filter) {
+		switch {
+		case errors.Is(listErr, store.ErrCorrupt):
+			err = cmp.Or(err, listErr) // the first
+		case listErr != nil:
+			return false, listErr
+		case !lapsed.IsSaga(f.Record.Key):
+		case *listed == c.Limit:
+			return true, err
+		default:
+			if listErr := list(&f.Record, time.Time{}); listErr != nil {
+				return false, listErr
+			}
+		}
+	}
+	return false, err
 }
 
 func (c *sagaListCmd) table(w io.Writer) func(*listedSaga) error {
