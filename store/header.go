@@ -11,7 +11,7 @@ import (
 // encoding/json silently fills or cuts an array of another length.
 type headerLine[T string | []byte] []T
 
-// EncodeHeader encodes an outcome's header as JSON, for stores: a list of
+// EncodeHeader encodes the header of an outcome or a message as JSON, for stores: a list of
 // [name, value]. If a byte is not UTF-8, which JSON would change, it is an object
 // with such a list in base64. No header is nil.
 func EncodeHeader(h []Header) ([]byte, error) {

@@ -5,9 +5,7 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -136,7 +134,7 @@ func (b *Outbox) put(messages []outbox.Message) ([]step, error) {
 		if err != nil {
 			return nil, err
 		}
-		headers, err := encodeHeaders(m.Headers)
+		headers, err := store.EncodeHeader(m.Headers)
 		if err != nil {
 			return nil, err
 		}
@@ -148,7 +146,7 @@ func (b *Outbox) put(messages []outbox.Message) ([]step, error) {
 		if body == nil {
 			body = []byte{}
 		}
-		rows = append(rows, step{b.sql.put, []any{order, outbox.LaneOf(order), m.Topic, m.OrderKey, m.ID, headers, body}})
+		rows = append(rows, step{b.sql.put, []any{order, outbox.LaneOf(order), m.Topic, m.OrderKey, m.ID, string(headers), body}})
 	}
 	if len(rows) == 0 {
 		return nil, nil
@@ -167,33 +165,6 @@ func (b *Outbox) put(messages []outbox.Message) ([]step, error) {
 		steps = append(steps, step{notifySQL, []any{b.channel}})
 	}
 	return steps, nil
-}
-
-func encodeHeaders(hs []store.Header) (string, error) {
-	if len(hs) == 0 {
-		return "", nil
-	}
-	pairs := make([][2]string, len(hs))
-	for i, h := range hs {
-		pairs[i] = [2]string{h.Name, h.Value}
-	}
-	text, err := json.Marshal(pairs)
-	return string(text), err
-}
-
-func decodeHeaders(text string) ([]store.Header, error) {
-	if text == "" {
-		return nil, nil
-	}
-	var pairs [][2]string
-	if err := json.Unmarshal([]byte(text), &pairs); err != nil {
-		return nil, fmt.Errorf("pgoutbox: the headers of a message cannot be read: %w", err)
-	}
-	hs := make([]store.Header, len(pairs))
-	for i, p := range pairs {
-		hs[i] = store.Header{Name: p[0], Value: p[1]}
-	}
-	return hs, nil
 }
 
 // explain is pgwire.Explain with the name of this package.

@@ -2,6 +2,7 @@ package pgoutbox
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel/outbox"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
@@ -47,8 +49,10 @@ func (r *row) finish(isHeld bool) (err error) {
 	default:
 		m.State = outbox.Waiting
 	}
-	m.Headers, err = decodeHeaders(r.headers)
-	return err
+	if m.Headers, err = store.DecodeHeader([]byte(r.headers)); err != nil {
+		return fmt.Errorf("pgoutbox: the headers of message %d cannot be read: %w", m.Position, err)
+	}
+	return nil
 }
 
 // Take implements outbox.Store.

@@ -3,7 +3,6 @@ package sqliteoutbox
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -78,7 +77,7 @@ func (b *Outbox) Put(ctx context.Context, tx *sql.Tx, messages ...outbox.Message
 		if err != nil {
 			return err
 		}
-		headers, err := encodeHeaders(m.Headers)
+		headers, err := store.EncodeHeader(m.Headers)
 		if err != nil {
 			return err
 		}
@@ -90,38 +89,11 @@ func (b *Outbox) Put(ctx context.Context, tx *sql.Tx, messages ...outbox.Message
 		if err := tx.QueryRowContext(ctx, next).Scan(&position); err != nil {
 			return fmt.Errorf("sqliteoutbox: put: %w", err)
 		}
-		if _, err := tx.ExecContext(ctx, insert, position, time.Now().UnixMicro(), order, outbox.LaneOf(order), m.Topic, m.OrderKey, m.ID, headers, body); err != nil {
+		if _, err := tx.ExecContext(ctx, insert, position, time.Now().UnixMicro(), order, outbox.LaneOf(order), m.Topic, m.OrderKey, m.ID, string(headers), body); err != nil {
 			return fmt.Errorf("sqliteoutbox: put: %w", err)
 		}
 	}
 	return nil
-}
-
-func encodeHeaders(hs []store.Header) (string, error) {
-	if len(hs) == 0 {
-		return "", nil
-	}
-	pairs := make([][2]string, len(hs))
-	for i, h := range hs {
-		pairs[i] = [2]string{h.Name, h.Value}
-	}
-	text, err := json.Marshal(pairs)
-	return string(text), err
-}
-
-func decodeHeaders(text string) ([]store.Header, error) {
-	if text == "" {
-		return nil, nil
-	}
-	var pairs [][2]string
-	if err := json.Unmarshal([]byte(text), &pairs); err != nil {
-		return nil, fmt.Errorf("sqliteoutbox: the headers of a message cannot be read: %w", err)
-	}
-	hs := make([]store.Header, len(pairs))
-	for i, p := range pairs {
-		hs[i] = store.Header{Name: p[0], Value: p[1]}
-	}
-	return hs, nil
 }
 
 // write runs fn in a write transaction.

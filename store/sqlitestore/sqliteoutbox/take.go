@@ -4,9 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/semel-go/semel/outbox"
+	"github.com/semel-go/semel/store"
 )
 
 // The columns of a message, in the order in which scan reads them.
@@ -45,8 +47,10 @@ func scan(rows *sql.Rows, isHeld bool, more ...any) (r row, err error) {
 	default:
 		m.State = outbox.Waiting
 	}
-	m.Headers, err = decodeHeaders(headers)
-	return r, err
+	if m.Headers, err = store.DecodeHeader([]byte(headers)); err != nil {
+		return r, fmt.Errorf("sqliteoutbox: the headers of message %d cannot be read: %w", m.Position, err)
+	}
+	return r, nil
 }
 
 // query is the messages that a query returns.
