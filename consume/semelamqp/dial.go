@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -77,7 +78,14 @@ func (d *dialer) pause(ctx context.Context) error {
 	}
 }
 
-func (d *dialer) connect(ctx context.Context) (*amqp.Connection, error) {
+// connect makes a connection. It returns a panic of a function of Config, such as Dial, as an
+// error, because on a goroutine of this package the panic would end the process.
+func (d *dialer) connect(ctx context.Context) (conn *amqp.Connection, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			conn, err = nil, fmt.Errorf("a function of Config panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	c := d.config
@@ -95,7 +103,7 @@ func (d *dialer) connect(ctx context.Context) (*amqp.Connection, error) {
 		stop = context.AfterFunc(ctx, func() { _ = conn.Close() }) // so that the handshake fails
 		return limited{conn}, nil
 	}
-	conn, err := amqp.DialConfig(d.url, c)
+	conn, err = amqp.DialConfig(d.url, c)
 	if !stop() && err == nil { // it was closed during the handshake
 		err = ctx.Err()
 	}

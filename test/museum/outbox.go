@@ -196,6 +196,11 @@ var outboxes = []Mutant{
 		Old: "err := ctx.Err(); err != nil", New: "err := ctx.Err(); err != nil && ctx.Done() == nil",
 	},
 	{
+		Name: "outbox to RabbitMQ: a panic of the function that connects ends the process", Rule: "outbox",
+		Dir: rabbit, Func: "(*dialer).connect", Package: rabbit, Run: "TestSink_DialPanics",
+		Old: "p != nil {", New: "p != nil {\npanic(p)",
+	},
+	{
 		Name: "outbox: an outage of the broker quarantines messages", Rule: "outbox",
 		Dir: outboxDir, Func: "(*session).failure", Package: outboxDir, Run: "TestPublisher_MaxAttempts",
 		Old: "exhausted && reachable", New: "exhausted && (reachable || exhausted)",
