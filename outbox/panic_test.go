@@ -97,7 +97,7 @@ func panicsBefore(to *outboxtest.Sink) outbox.Sink {
 	})
 }
 
-// The messages of a sink that has panicked get their answers before those of the other sinks.
+// If a sink panics, its messages get their answers at once, and do not wait for the other sinks.
 func TestByTopic_SinkPanics_EachMessageHasOneAnswer(t *testing.T) {
 	discardLog(t)
 	sink := outbox.ByTopic(map[string]outbox.Sink{"orders": panicsBefore(&outboxtest.Sink{}), "mails": &outboxtest.Sink{}})
