@@ -177,25 +177,6 @@ func TestEncryption_Unreadable_ErrorAndNoSecondRun(t *testing.T) {
 	wantBody(t, res, err, canary, true)
 }
 
-// ringDown is keys of a service that answers only for the current one.
-type ringDown struct{ keyRing }
-
-func (r ringDown) Key(context.Context, string) ([]byte, error) { return nil, errBoom }
-
-// A record that cannot be decrypted for now is no outage of the store: an unprotected run
-// would repeat its effect.
-func TestEncryption_KeyServiceDown_NoUnprotectedRun(t *testing.T) {
-	st := memstore.New(nil)
-	res, err := guard(t, st, withKeys("a")).Run(t.Context(), ann("k"), answer(canary))
-	wantBody(t, res, err, canary, false)
-	o := &semel.Options{Encryption: &encrypted.Cipher{Keys: ringDown{keyRing{"b"}}}, UnprotectedOnOutage: true, StoreTimeout: 50 * time.Millisecond}
-	_, err = guard(t, st, o).Run(t.Context(), ann("k"), never(t))
-	wantReason(t, err, semel.ErrUnavailable)
-	if !errors.Is(err, errBoom) || store.Affects(err) != store.ExtentPart {
-		t.Errorf("%v", err)
-	}
-}
-
 // A step that cannot be read does not run again, either.
 func TestEncryption_UnreadableStep_DoesNotRun(t *testing.T) {
 	st := memstore.New(nil)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/encrypted"
 )
 
 // pendingCall is a call that has neither a claim nor an answer yet.
@@ -247,9 +248,9 @@ func (c *pendingCall) refuse(ctx context.Context, reason error, after time.Durat
 }
 
 // runsBare reports whether a call that is refused with err runs without a record
-// instead: Options.UnprotectedOnOutage.
+// instead: Options.UnprotectedOnOutage. A tenant whose key was thrown away is no outage.
 func (c *pendingCall) runsBare(err error) bool {
-	return c.canRunBare && !c.answered && errors.Is(err, ErrUnavailable)
+	return c.canRunBare && !c.answered && errors.Is(err, ErrUnavailable) && !errors.Is(err, encrypted.ErrUnknownKey)
 }
 
 // runningFor is how long the claim of r has been held. The fence of a claim is the

@@ -31,7 +31,9 @@ type TenantKeys interface {
 	Keys
 	// TenantCurrent is Current for the results of a tenant; the tenant is empty if all
 	// tenants share a key, and its hash with semel.Options.HashKeys. An error refuses the
-	// tenant's new calls before their handlers run.
+	// tenant's new calls before their handlers run. If the key was thrown away, the error
+	// must wrap [ErrUnknownKey]: with semel.Options.UnprotectedOnOutage, calls that have no
+	// record run after any other error.
 	TenantCurrent(ctx context.Context, tenant string) (id string, key []byte, err error)
 }
 

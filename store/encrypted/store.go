@@ -44,10 +44,15 @@ type encryptedStore struct {
 // Unwrap lets store.As find the optional interfaces.
 func (s *encryptedStore) Unwrap() store.Store { return s.next }
 
-// Claim implements store.Store.
+// Claim implements store.Store. If there is no key to encrypt with, it sends no claim, but it
+// still returns the record of another owner: a duplicate gets its result, and a Guard learns
+// that a run without a record would repeat an effect.
 func (s *encryptedStore) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
-	if err := s.cipher.proposal(ctx, &p); err != nil {
-		return store.Found{}, err
+	if noKey := s.cipher.proposal(ctx, &p); noKey != nil {
+		if f, err := s.Get(ctx, p.Key); f.Record.Key == p.Key && f.Record.Owner != p.Owner {
+			return f, err
+		}
+		return store.Found{}, noKey
 	}
 	f, err := s.Store.Claim(ctx, p)
 	return s.cipher.found(ctx, f, err)

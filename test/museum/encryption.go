@@ -161,4 +161,14 @@ var encryptions = []Mutant{
 		Dir: encryption, Func: "(*Cipher).current", Package: encryption, Run: "TestTenantKeys_KeyThrownAway_ResultsUnreadableAndOthersGoOn",
 		Old: "keys.TenantCurrent(ctx, tenant)", New: `keys.TenantCurrent(ctx, "")`,
 	},
+	{
+		Name: "encryption: without a key for new results, calls that have a result run again", Rule: "rule 11",
+		Dir: encryption, Func: "(*encryptedStore).Claim", Package: core, Run: "TestEncryption_NoKeyToEncryptWith_NoUnprotectedRunOfRecordedCall",
+		Old: "f.Record.Key == p.Key &&", New: "false &&",
+	},
+	{
+		Name: "encryption: a tenant that was forgotten counts as an outage", Rule: "encrypted",
+		Dir: core, Func: "(*pendingCall).runsBare", Package: core, Run: "TestEncryption_NoKeyToEncryptWith_NoUnprotectedRunOfRecordedCall",
+		Old: "&& !errors.Is(err, encrypted.ErrUnknownKey)", New: "",
+	},
 }
