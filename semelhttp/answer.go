@@ -23,7 +23,8 @@ type Answer struct {
 	Broken bool
 	// Streamed says that a part of the answer was sent before its end.
 	Streamed bool
-	// Short says that the body is shorter than the declared Content-Length.
+	// Short says that the body is shorter than the declared Content-Length. It is false until
+	// the handler has returned.
 	Short bool
 }
 

@@ -28,10 +28,12 @@ type response struct {
 	mustBuffer  bool   // it cannot be stored before the handler returns; see stream
 	heldFlush   bool   // the handler has flushed, and nothing was sent
 	broken      bool   // see Broken
+	returned    bool   // the handler has returned
 	ended       error  // of the handler's context, when it returned
 	status      int    // zero: the handler has not written its header
 	declared    int64  // Content-Length; -1: none
-	written     int64
+	written     int64  // with the part that was refused
+	accepted    int64  // the part of written that fits the declared length
 	body        []byte
 	outerHeader http.Header // the header before the handler ran
 	header      http.Header // the header when the handler wrote its status
@@ -98,6 +100,7 @@ func write[T []byte | string](a *response, p T) (int, error) {
 	if a.declared >= 0 && a.written > a.declared {
 		return 0, http.ErrContentLength
 	}
+	a.accepted += int64(len(p))
 	if a.mode == buffering && !a.mustBuffer && len(a.body)+len(p) > a.cfg.MaxResponse {
 		if err := a.stream(); err != nil {
 			return 0, err
@@ -142,7 +145,7 @@ func (a *response) refuse(err error) {
 // it was streamed. A handler that wrote nothing has not answered, unless it has
 // marked the answer or Options.Judge keeps it: then it means 200, as for net/http.
 func (a *response) finish() (streamed bool) {
-	a.ended = a.request.Context().Err()
+	a.returned, a.ended = true, a.request.Context().Err()
 	if a.status == 0 && a.mode == buffering && (a.ownMark() != unmarked || a.verdict().Effect == Kept) {
 		a.writeHeader(http.StatusOK)
 	}

@@ -87,7 +87,7 @@ func (a *response) breakOff() (dropped bool) {
 	case buffering:
 		a.discard()
 		a.broken, a.mark = true, unmarked
-		a.status, a.declared, a.written, a.body, a.header, a.heldFlush = 0, -1, 0, nil, nil, false
+		a.status, a.declared, a.written, a.accepted, a.body, a.header, a.heldFlush = 0, -1, 0, 0, nil, nil, false
 	case refused: // the answer does not count anyway
 	}
 	return true
@@ -120,7 +120,7 @@ func markOf(h http.Header) outcomeMark {
 // verdict says what the answer tells about the operation. A mark of the handler
 // counts for more than the table, but not for an answer that broke off.
 func (a *response) verdict() Verdict {
-	short := a.status != 0 && a.declared > int64(len(a.body)) && bodyAllowed(a.status) && a.request.Method != http.MethodHead
+	short := a.returned && a.status != 0 && a.declared > a.accepted && bodyAllowed(a.status) && a.request.Method != http.MethodHead
 	switch a.ownMark() {
 	case markNoEffect:
 		return Verdict{Effect: NothingDone, Reason: "the handler says that nothing was done"}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/semel-go/semel"
@@ -112,6 +114,52 @@ func TestJudge_Set_Decides(t *testing.T) {
 		if got := site.runs.Load(); got != runs {
 			t.Errorf("%s: ran %d times, want %d", path, got, runs)
 		}
+	}
+}
+
+// A whole answer is not short while a part of it is still to come.
+func TestJudge_AnswerIsStreamed_ShortOnlyIfPartIsMissing(t *testing.T) {
+	noHalves := func(a semelhttp.Answer) semelhttp.Verdict {
+		if a.Short {
+			t.Error("a whole answer is short")
+			return semelhttp.Verdict{Reason: "half an answer"}
+		}
+		return semelhttp.Judge(a)
+	}
+	for _, flush := range []bool{false, true} {
+		site := newSite(t, setup{options: semelhttp.Options{Judge: noHalves, MaxResponse: 10}}, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			if flush {
+				_ = http.NewResponseController(w).Flush()
+			}
+			for range 10 {
+				_, _ = io.WriteString(w, "0123456789")
+			}
+			if n, err := io.WriteString(w, "more"); n != 0 || err == nil {
+				t.Errorf("wrote %d bytes over the length", n)
+			}
+		})
+		site.want(site.post("k", "hello"), 200, strings.Repeat("0123456789", 10))
+		if a := site.post("k", "hello"); a.Header.Get("Semel-Outcome") != "not-kept" {
+			t.Errorf("flush %v: the duplicate got %d %v", flush, a.StatusCode, a.Header)
+		}
+		site.wantRuns(1)
+	}
+	var short atomic.Bool
+	site := newSite(t, setup{options: semelhttp.Options{MaxResponse: 10, Judge: func(a semelhttp.Answer) semelhttp.Verdict {
+		short.Store(a.Short)
+		return semelhttp.Judge(a)
+	}}}, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		_, _ = io.WriteString(w, strings.Repeat("a", 50))
+		_, _ = io.WriteString(w, strings.Repeat("a", 51)) // refused
+	})
+	if a := site.post("k", "hello"); a.err == nil {
+		t.Error("half of an answer came as a whole one")
+	}
+	site.wantRuns(1)
+	if !short.Load() {
+		t.Error("half of a streamed answer is not short")
 	}
 }
 

@@ -33,4 +33,14 @@ var resultHeaders = []Mutant{
 		Dir: door, Func: "(*acceptWriter).FlushError", Package: door, Run: "TestAccept_ServerCannotFlush_FunctionLearnsIt",
 		Old: "return http.NewResponseController(a.ResponseWriter).Flush()", New: "_ = http.NewResponseController(a.ResponseWriter).Flush(); return nil",
 	},
+	{
+		Name: "a whole answer is short while it is streamed", Rule: "http",
+		Dir: door, Func: "(*response).verdict", Package: door, Run: "TestJudge_AnswerIsStreamed_ShortOnlyIfPartIsMissing",
+		Old: "a.returned && a.status != 0", New: "a.status != 0",
+	},
+	{
+		Name: "a streamed answer is short by the part that was not buffered", Rule: "http",
+		Dir: door, Func: "(*response).verdict", Package: door, Run: "TestJudge_AnswerIsStreamed_ShortOnlyIfPartIsMissing",
+		Old: "a.declared > a.accepted", New: "a.declared > int64(len(a.body))",
+	},
 }
