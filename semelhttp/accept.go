@@ -76,9 +76,9 @@ func (a *acceptor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !t.Fresh {
 		w.Header().Set(a.cfg.ReplayedHeader, "true")
 	}
-	delete(w.Header(), resultHeader)       // only fn may say what its answer means
-	defer delete(w.Header(), resultHeader) // an outer handler may answer after a panic
 	answer := &acceptWriter{ResponseWriter: w, cfg: a.cfg, ticket: t}
+	delete(w.Header(), resultHeader) // only fn may say what its answer means
+	defer answer.end()
 	a.fn(answer, e.handlerRequest(r.Context()), t)
 	answer.begin(http.StatusOK) // the server writes it, as it does for each handler that wrote nothing
 }
@@ -121,6 +121,15 @@ func (a *acceptWriter) begin(status int) {
 		delete(h, a.cfg.ReplayedHeader)
 	}
 	delete(h, resultHeader)
+}
+
+// end removes the marks of fn's answer. If fn panicked before its answer began, an outer
+// handler may answer, and that answer is no replay.
+func (a *acceptWriter) end() {
+	delete(a.Header(), resultHeader)
+	if !a.begun {
+		delete(a.Header(), a.cfg.ReplayedHeader)
+	}
 }
 
 // WriteHeader implements http.ResponseWriter.

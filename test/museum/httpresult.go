@@ -43,4 +43,9 @@ var resultHeaders = []Mutant{
 		Dir: door, Func: "(*response).verdict", Package: door, Run: "TestJudge_AnswerIsStreamed_ShortOnlyIfPartIsMissing",
 		Old: "a.declared > a.accepted", New: "a.declared > int64(len(a.body))",
 	},
+	{
+		Name: "the answer after a panic of Accept's function is marked as a replay", Rule: "http",
+		Dir: door, Func: "(*acceptWriter).end", Package: door, Run: "TestAccept_ResultHeaderOfOthers_DoesNotCount",
+		Old: "!a.begun", New: "false",
+	},
 }
