@@ -152,8 +152,11 @@ func (c *config) answerDuplicate(w http.ResponseWriter, r *http.Request, o store
 	_, failed := errors.AsType[*semel.Failure](err)
 	gone := errors.Is(err, semel.ErrNotKept)
 	if c.Authorize != nil && (err == nil || failed || gone || tellsOfKey(err)) {
-		if err := c.Authorize(r); err != nil {
-			c.refuse(w, r, problem(CodeReplayForbidden, err))
+		if denied := c.Authorize(r); denied != nil {
+			if errors.Is(err, store.ErrCorrupt) {
+				logUnreadable(r, err)
+			}
+			c.refuse(w, r, problem(CodeReplayForbidden, denied))
 			return
 		}
 	}
@@ -172,7 +175,7 @@ func (c *config) answerDuplicate(w http.ResponseWriter, r *http.Request, o store
 // tellsOfKey reports whether the refusal for err tells the client that the key was
 // used before.
 func tellsOfKey(err error) bool {
-	for _, reason := range []error{semel.ErrInProgress, semel.ErrReleased, semel.ErrMismatch, semel.ErrUnverifiable, semel.ErrParked, semel.ErrExpired} {
+	for _, reason := range []error{semel.ErrInProgress, semel.ErrReleased, semel.ErrMismatch, semel.ErrUnverifiable, semel.ErrParked, semel.ErrExpired, store.ErrCorrupt} {
 		if errors.Is(err, reason) {
 			return true
 		}

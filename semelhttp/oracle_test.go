@@ -2,6 +2,7 @@ package semelhttp_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/semelhttp"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
 
@@ -78,6 +80,43 @@ func TestAuthorize_Fails_NoAnswerTellsOfTheKey(t *testing.T) {
 	}
 	close(release)
 	<-ended
+}
+
+// unreadable is a store whose records cannot be read.
+type unreadable struct{ store.Store }
+
+func (unreadable) Claim(context.Context, store.Proposal) (store.Found, error) {
+	return store.Found{}, store.ErrCorrupt
+}
+
+// That there is a record which cannot be read is for the log, and for clients with rights.
+func TestAuthorize_Fails_UnreadableRecordIsOnlyLogged(t *testing.T) {
+	var out bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
+	defer slog.SetDefault(before)
+	for _, c := range []struct {
+		deny   error
+		status int
+		code   string
+	}{{errors.New("no rights"), 403, semelhttp.CodeReplayForbidden}, {nil, 500, semelhttp.CodeRecordUnreadable}} {
+		out.Reset()
+		mw, err := semelhttp.Middleware(newGuard(t, unreadable{memstore.New(nil)}, nil), byHeader, &semelhttp.Options{
+			Operation: func(*http.Request) string { return "pay" },
+			Authorize: func(*http.Request) error { return c.deny },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, r := httptest.NewRecorder(), httptest.NewRequest("POST", "/", nil)
+		r.Header.Set("Idempotency-Key", "k")
+		if mw(http.NotFoundHandler()).ServeHTTP(w, r); w.Code != c.status || w.Header().Get("Semel-Refusal") != c.code {
+			t.Errorf("got %d %s; want %d %s", w.Code, w.Body, c.status, c.code)
+		}
+		if n := strings.Count(out.String(), "a record cannot be read"); n != 1 {
+			t.Errorf("%d: logged %d times: %s", c.status, n, &out)
+		}
+	}
 }
 
 // A handler that is set up wrongly says so in the log of the server, because its

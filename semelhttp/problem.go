@@ -144,7 +144,7 @@ func (c *config) refuse(w http.ResponseWriter, r *http.Request, p *Problem) {
 	case CodeMisconfigured:
 		slog.ErrorContext(r.Context(), "semelhttp: the handler is set up wrongly; requests are answered 500", "method", r.Method, "error", p.Err)
 	case CodeRecordUnreadable:
-		slog.ErrorContext(r.Context(), "semelhttp: a record cannot be read; requests with its key are answered 500", "method", r.Method, "error", p.Err)
+		logUnreadable(r, p.Err)
 	case CodeAnswerMissing:
 		slog.ErrorContext(r.Context(), "semelhttp: the handler returned without an answer, so the call is in doubt; "+writeOK, "method", r.Method, "status", p.Status)
 	}
@@ -160,6 +160,10 @@ func (c *config) refuse(w http.ResponseWriter, r *http.Request, p *Problem) {
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(p.Status)
 	_, _ = w.Write(body) // a client that has left does not need it
+}
+
+func logUnreadable(r *http.Request, err error) {
+	slog.ErrorContext(r.Context(), "semelhttp: a record cannot be read; requests with its key are refused", "method", r.Method, "error", err)
 }
 
 // retryAfter is d in whole seconds, rounded up, so that no client comes too early.

@@ -48,4 +48,14 @@ var resultHeaders = []Mutant{
 		Dir: door, Func: "(*acceptWriter).end", Package: door, Run: "TestAccept_ResultHeaderOfOthers_DoesNotCount",
 		Old: "!a.begun", New: "false",
 	},
+	{
+		Name: "a client without rights learns that there is a record which cannot be read", Rule: "http",
+		Dir: door, Func: "tellsOfKey", Package: door, Run: "TestAuthorize_Fails_UnreadableRecordIsOnlyLogged",
+		Old: ", store.ErrCorrupt}", New: "}",
+	},
+	{
+		Name: "nobody learns of an unreadable record if the client has no rights", Rule: "http",
+		Dir: door, Func: "(*config).answerDuplicate", Package: door, Run: "TestAuthorize_Fails_UnreadableRecordIsOnlyLogged",
+		Old: "logUnreadable(r, err)", New: "",
+	},
 }
