@@ -177,6 +177,20 @@ func ErrorText(err error) string { return effect.Text(err) }
 // error is marked only if each of its parts is.
 func IsNoEffect(err error) bool { return effect.None(err) }
 
+// maxRetryHint is the longest RetryHint for a run in progress.
+const maxRetryHint = 30 * time.Second
+
+// RetryHint is when the client of a refused call should ask again. For a run in progress it
+// is half the time that the run has taken so far, from one second to 30. The rest of the
+// lease says little about the end of the run, because the lease is renewed while the run
+// goes on. Otherwise it is e.RetryAfter, which is zero if no time is known.
+func RetryHint(e *semel.Error) time.Duration {
+	if e.Running <= 0 {
+		return e.RetryAfter
+	}
+	return min(max(e.Running/2, time.Second), maxRetryHint)
+}
+
 // CheckOperation returns an error if no call can have the operation, so that a
 // program with a wrong name fails when it starts.
 func CheckOperation(operation string) error { return names.CheckOperation(operation) }

@@ -3,6 +3,7 @@ package semelconnect
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -36,6 +37,8 @@ func TestUnary_InProgressOnAnotherServer_IsAbortedWithRetryAfter(t *testing.T) {
 	e, _ := errors.AsType[*connect.Error](err)
 	if e == nil || e.Code() != connect.CodeAborted || e.Meta().Get("Retry-After") == "" || replayed {
 		t.Errorf("while it runs, a duplicate got %v, want aborted with Retry-After", err)
+	} else if seconds, err := strconv.Atoi(e.Meta().Get("Retry-After")); seconds > 10 || err != nil {
+		t.Errorf("a duplicate of a run of some milliseconds is to come after %d s, %v", seconds, err)
 	}
 	_, _, err = send(t.Context(), second, "k", 2)
 	if e, _ := errors.AsType[*connect.Error](err); e == nil || e.Code() != connect.CodeInvalidArgument || e.Meta().Get("Retry-After") != "" {

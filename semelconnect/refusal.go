@@ -11,6 +11,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
 )
 
@@ -46,7 +47,7 @@ func refusalOf(ctx context.Context, method string, err error) error {
 	if !ok {
 		return misconfigured(ctx, method, err)
 	}
-	again := max(e.RetryAfter, time.Second)
+	again := max(driver.RetryHint(e), time.Second)
 	is := func(reason error) bool { return errors.Is(e.Reason, reason) }
 	switch {
 	case is(semel.ErrMismatch):

@@ -196,6 +196,11 @@ func TestUnary_InProgressOnAnotherServer_IsAbortedWithRetryInfo(t *testing.T) {
 	<-started
 	_, _, err := send(withKey(t.Context(), "k"), second, 1)
 	wantRefusal(t, err, codes.Aborted, "IN_PROGRESS", true)
+	for _, d := range status.Convert(err).Details() {
+		if again, ok := d.(*errdetails.RetryInfo); ok && again.RetryDelay.AsDuration() > 10*time.Second {
+			t.Errorf("a duplicate of a run of some milliseconds is to come after %v", again.RetryDelay.AsDuration())
+		}
+	}
 	_, _, err = send(withKey(t.Context(), "k"), second, 2)
 	wantRefusal(t, err, codes.InvalidArgument, "PAYLOAD_MISMATCH", false)
 	close(end)

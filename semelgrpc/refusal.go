@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
 )
 
@@ -51,7 +52,7 @@ func refusalOf(ctx context.Context, method string, err error) error {
 	if !ok {
 		return misconfigured(ctx, method, err)
 	}
-	again := max(e.RetryAfter, retrySoon)
+	again := max(driver.RetryHint(e), retrySoon)
 	is := func(reason error) bool { return errors.Is(e.Reason, reason) }
 	switch {
 	case is(semel.ErrMismatch):

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
 )
 
@@ -196,7 +197,7 @@ func (c *config) problemOfReason(e *semel.Error) *Problem {
 	switch e.Reason {
 	case semel.ErrInProgress:
 		p = problem(CodeInProgress, e)
-		p.Status, p.RetryAfter = c.BusyStatus, max(busyHint(e), 1)
+		p.Status, p.RetryAfter = c.BusyStatus, max(driver.RetryHint(e), 1)
 	case semel.ErrReleased:
 		p = problem(CodeAttemptFailed, e)
 		p.RetryAfter = max(p.RetryAfter, e.RetryAfter)
@@ -225,19 +226,6 @@ func (c *config) problemOfReason(e *semel.Error) *Problem {
 		p = problem(CodeMisconfigured, e)
 	}
 	return p
-}
-
-// maxBusyHint is the longest Retry-After for a run in progress.
-const maxBusyHint = 30 * time.Second
-
-// busyHint is when to ask again about a call in progress: after half the time that the run
-// has taken so far, which the header rounds up. The rest of the lease says little about that, because it is
-// renewed while the run goes on. If there is no run, the next attempt is not due yet.
-func busyHint(e *semel.Error) time.Duration {
-	if e.Running <= 0 {
-		return e.RetryAfter
-	}
-	return min(max(e.Running/2, retrySoon), maxBusyHint)
 }
 
 // silenceProblem is the answer for a handler that wrote none. ended is how its context

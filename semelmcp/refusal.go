@@ -56,7 +56,7 @@ func refusalOf(ctx context.Context, operation string, err error) error {
 	if !ok {
 		return misconfigured(ctx, operation, err)
 	}
-	seconds := int((max(e.RetryAfter, time.Second) + time.Second - 1) / time.Second)
+	seconds := int((max(driver.RetryHint(e), time.Second) + time.Second - 1) / time.Second)
 	again := fmt.Sprintf("%s after %d s. %s", asBefore, seconds, noNewKey)
 	is := func(reason error) bool { return errors.Is(e.Reason, reason) }
 	switch {

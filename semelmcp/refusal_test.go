@@ -55,7 +55,11 @@ func TestTool_InProgress_TellsWhenToCallAgain(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() { call(t.Context(), session, "pay", paying("k", 1)) })
 	<-started
-	wantRefusal(t, call(t.Context(), session, "pay", paying("k", 1)), "IN_PROGRESS", "with the same idempotency key and the same arguments after 30 s", noNewKey)
+	r := call(t.Context(), session, "pay", paying("k", 1))
+	wantRefusal(t, r, "IN_PROGRESS", "with the same idempotency key and the same arguments after ", noNewKey)
+	if strings.Contains(r.text, "after 30 s") {
+		t.Errorf("a duplicate of a run of some milliseconds is told the lease: %s", r.text)
+	}
 	close(end)
 	wg.Wait()
 }

@@ -108,4 +108,19 @@ var rpcs = []Mutant{
 		Dir: tool, Func: "Hash", Package: tool, Run: "TestKeySource_EachCall",
 		Old: "chosen[name] = v", New: "chosen[name] = v == nil",
 	},
+	{
+		Name: "gRPC: the hint for a run in progress is the rest of its lease", Rule: "http",
+		Dir: rpc, Func: "refusalOf", Package: rpc, Run: "TestUnary_InProgressOnAnotherServer",
+		Old: "driver.RetryHint(e)", New: "e.RetryAfter",
+	},
+	{
+		Name: "Connect: the hint for a run in progress is the rest of its lease", Rule: "http",
+		Dir: conn, Func: "refusalOf", Package: conn, Run: "TestUnary_InProgressOnAnotherServer",
+		Old: "driver.RetryHint(e)", New: "e.RetryAfter",
+	},
+	{
+		Name: "MCP: the hint for a run in progress is the rest of its lease", Rule: "http",
+		Dir: tool, Func: "refusalOf", Package: tool, Run: "TestTool_InProgress_TellsWhenToCallAgain",
+		Old: "driver.RetryHint(e)", New: "e.RetryAfter",
+	},
 }
