@@ -38,7 +38,7 @@
 //	                        record cannot be read: the log says why
 //	CodeUnavailable         the store does not answer, or the first attempt failed:
 //	                        repeat with the same key
-//	CodeUnimplemented       a stream with a key
+//	CodeUnimplemented       a stream with a key, or of a method in Options.Required
 //	CodeInternal            the interceptor is set up wrongly
 //
 // Aborted and Unavailable have the header "Retry-After" in seconds. Each refusal has the header
@@ -51,9 +51,9 @@
 //
 // # Limits
 //
-// Streams with a key are refused, because they are not protected. An interceptor outside of this one
-// finds in a replay a response whose Any is a proto.Message, but not of the generated
-// type. The payload is the message's deterministic encoding, which a new version of
-// the schema or of the protobuf library may change. The response's type must be linked
-// into the program.
+// Streams with a key are refused, because they are not protected, and so are streams of the
+// methods in Options.Required. An interceptor outside of this one finds in a replay a
+// response whose Any is a proto.Message, but not of the generated type. The payload is the
+// message's deterministic encoding, which a new version of the schema or of the protobuf
+// library may change. The response's type must be linked into the program.
 package semelconnect

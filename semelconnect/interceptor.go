@@ -32,6 +32,8 @@ type Options struct {
 	// request that has a key as CodeUnauthenticated.
 	Tenant func(ctx context.Context, req connect.AnyRequest) (string, error)
 	// Required are the full names of methods that need a key: "/bank.v1.Bank/Pay".
+	// Without one they are refused as CodeInvalidArgument, and streams always, as
+	// CodeUnimplemented.
 	Required []string
 	// Wait is how long a duplicate waits for the end of the first request. Zero: it is
 	// refused at once as CodeAborted.
@@ -72,9 +74,12 @@ func (i *interceptor) WrapStreamingClient(next connect.StreamingClientFunc) conn
 	return next
 }
 
-// WrapStreamingHandler refuses streams that carry a key.
+// WrapStreamingHandler refuses streams that carry a key, and those that need one.
 func (i *interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
+		if slices.Contains(i.options.Required, conn.Spec().Procedure) {
+			return refuse(connect.CodeUnimplemented, "stream", 0, "the server requires an idempotency key for this method, and cannot protect a stream; nothing was done")
+		}
 		if len(conn.RequestHeader()[keyHeader]) > 0 {
 			return refuse(connect.CodeUnimplemented, "stream", 0, "a stream cannot be repeated by an idempotency key; send it without the key")
 		}

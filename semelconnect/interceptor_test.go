@@ -47,6 +47,16 @@ func serveOver(t *testing.T, st store.Store, g *semel.Options, o Options, effect
 // serveRunner is serve with a Runner of the test.
 func serveRunner(t *testing.T, run semel.Runner, o Options, effects *atomic.Int32, answer func(ctx context.Context, n int32) (*text, error), co ...connect.ClientOption) *connect.Client[number, text] {
 	t.Helper()
+	server := listen(t, run, o, effects, answer)
+	return connect.NewClient[number, text](server.Client(), server.URL+pay, co...)
+}
+
+// watch is a method that returns a stream.
+const watch = "/bank.v1.Bank/Watch"
+
+// listen starts a server with the methods pay and watch.
+func listen(t *testing.T, run semel.Runner, o Options, effects *atomic.Int32, answer func(ctx context.Context, n int32) (*text, error)) *httptest.Server {
+	t.Helper()
 	if o.Tenant == nil {
 		o.Tenant = Shared
 	}
@@ -65,7 +75,7 @@ func serveRunner(t *testing.T, run semel.Runner, o Options, effects *atomic.Int3
 		}
 		return connect.NewResponse(msg), nil
 	}, recovered, connect.WithInterceptors(protect)))
-	mux.Handle("/bank.v1.Bank/Watch", connect.NewServerStreamHandler("/bank.v1.Bank/Watch",
+	mux.Handle(watch, connect.NewServerStreamHandler(watch,
 		func(context.Context, *connect.Request[number], *connect.ServerStream[text]) error {
 			effects.Add(1)
 			return nil
@@ -74,11 +84,7 @@ func serveRunner(t *testing.T, run semel.Runner, o Options, effects *atomic.Int3
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	path := pay
-	if o.Required != nil && o.Required[0] != pay {
-		path = o.Required[0]
-	}
-	return connect.NewClient[number, text](server.Client(), server.URL+path, co...)
+	return server
 }
 
 func send(ctx context.Context, c *connect.Client[number, text], key string, n int64) (string, bool, error) {
@@ -197,26 +203,34 @@ func TestUnary_Refused_NoEffect(t *testing.T) {
 	}
 }
 
-func TestStream_WithKey_IsRefused(t *testing.T) {
-	var effects atomic.Int32
-	c := serve(t, nil, Options{Required: []string{"/bank.v1.Bank/Watch"}}, &effects, named)
-	for key, want := range map[string]connect.Code{"k": connect.CodeUnimplemented, "": 0} {
-		req := connect.NewRequest(wrapperspb.Int64(1))
-		if key != "" {
-			req.Header().Set("Idempotency-Key", key)
-		}
-		stream, err := c.CallServerStream(t.Context(), req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for stream.Receive() {
-		}
-		if err := stream.Err(); want != 0 && connect.CodeOf(err) != want || want == 0 && err != nil {
-			t.Errorf("key %q: got %v", key, err)
-		}
+func TestStream_WithKeyOrRequired_IsRefused(t *testing.T) {
+	guard, err := semel.New(memstore.New(nil), nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if effects.Load() != 1 {
-		t.Errorf("%d streams reached the service, want the one without a key", effects.Load())
+	for name, c := range map[string]struct {
+		required []string
+		key      string
+		effects  int32
+	}{"with a key": {nil, "k", 0}, "without a key": {[]string{pay}, "", 1}, "required": {[]string{pay, watch}, "", 0}, "required, with a key": {[]string{watch}, "k", 0}} {
+		t.Run(name, func(t *testing.T) {
+			var effects atomic.Int32
+			server := listen(t, guard, Options{Required: c.required}, &effects, named)
+			req := connect.NewRequest(wrapperspb.Int64(1))
+			if c.key != "" {
+				req.Header().Set("Idempotency-Key", c.key)
+			}
+			stream, err := connect.NewClient[number, text](server.Client(), server.URL+watch).CallServerStream(t.Context(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for stream.Receive() {
+			}
+			err = stream.Err()
+			if refused := connect.CodeOf(err) == connect.CodeUnimplemented; refused != (c.effects == 0) || !refused && err != nil || effects.Load() != c.effects {
+				t.Errorf("got %v after %d effects; want %d", err, effects.Load(), c.effects)
+			}
+		})
 	}
 }
 

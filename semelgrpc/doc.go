@@ -1,11 +1,11 @@
 // Package semelgrpc makes a unary method of a gRPC server take effect once, although
 // its client sends the request again, and gives each duplicate the first answer.
 //
-//	protect, err := semelgrpc.UnaryServerInterceptor(guard, semelgrpc.Options{Tenant: account})
+//	protect, err := semelgrpc.UnaryServerInterceptor(guard, semelgrpc.Options{Tenant: account, Required: required})
 //	...
 //	grpc.NewServer(
 //		grpc.ChainUnaryInterceptor(authenticate, protect),
-//		grpc.ChainStreamInterceptor(semelgrpc.StreamServerInterceptor()))
+//		grpc.ChainStreamInterceptor(semelgrpc.StreamServerInterceptor(required...)))
 //
 // The client sends a key in the metadata "idempotency-key", and the same key with each
 // repeat. The operation is the full name of the method, such as "/bank.v1.Bank/Pay". The
@@ -52,8 +52,9 @@
 //
 // # Limits
 //
-// Streams are not protected; StreamServerInterceptor refuses those that carry a key. The
-// payload is the message's deterministic encoding, which a new version of the protobuf
-// library or of the message's schema may change; duplicates of earlier requests are then
-// refused as PAYLOAD_MISMATCH. The response's type must be linked into the program.
+// Streams are not protected; StreamServerInterceptor refuses those that carry a key, and
+// those of the required methods. The payload is the message's deterministic encoding,
+// which a new version of the protobuf library or of the message's schema may change;
+// duplicates of earlier requests are then refused as PAYLOAD_MISMATCH. The response's type
+// must be linked into the program.
 package semelgrpc

@@ -35,7 +35,8 @@ type Options struct {
 	// as Unauthenticated.
 	Tenant func(ctx context.Context) (string, error)
 	// Required are the full names of methods that need a key: "/bank.v1.Bank/Pay".
-	// Without one they are refused as InvalidArgument.
+	// Without one they are refused as InvalidArgument. Pass the names to
+	// StreamServerInterceptor, too: a required method that is a stream is refused there.
 	Required []string
 	// Protect says which methods are protected. The others run unprotected, also
 	// with a key. Nil: all. Not called for methods in Required.
@@ -175,9 +176,14 @@ func decode(o store.Outcome) (proto.Message, error) {
 }
 
 // StreamServerInterceptor refuses streams that carry a key as Unimplemented, so that no
-// client believes that they are protected. All other streams pass.
-func StreamServerInterceptor() grpc.StreamServerInterceptor {
+// client believes that they are protected. It also refuses all streams of the required
+// methods, which are full names as in Options.Required. All other streams pass.
+func StreamServerInterceptor(required ...string) grpc.StreamServerInterceptor {
+	required = slices.Clone(required)
 	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		if slices.Contains(required, info.FullMethod) {
+			return refuse(codes.Unimplemented, "STREAM", 0, "the server requires an idempotency-key for this method, and cannot protect a stream; nothing was done")
+		}
 		if len(metadata.ValueFromIncomingContext(ss.Context(), keyHeader)) > 0 {
 			return refuse(codes.Unimplemented, "STREAM", 0, "a stream cannot be repeated by an idempotency-key; send it without the key")
 		}

@@ -273,22 +273,6 @@ func TestUnary_ResponseTooLarge_ReplaySaysThatItHappened(t *testing.T) {
 	wantRefusal(t, err, codes.FailedPrecondition, "RESULT_NOT_KEPT", false)
 }
 
-func TestStream_WithKey_IsRefused(t *testing.T) {
-	s := &service{}
-	c := serve(t, s, guardOf(t, nil), Options{})
-	stream, err := c.FullDuplexCall(withKey(t.Context(), "k"))
-	if err == nil {
-		_, err = stream.Recv()
-	}
-	wantRefusal(t, err, codes.Unimplemented, "STREAM", false)
-	if stream, err = c.FullDuplexCall(t.Context()); err == nil {
-		_, _ = stream.Recv()
-	}
-	if n := s.effects.Load(); n != 1 {
-		t.Errorf("%d streams reached the service, want the one without a key", n)
-	}
-}
-
 func TestNew_Options_ErrorNamesEachFault(t *testing.T) {
 	_, err := UnaryServerInterceptor(nil, Options{Required: []string{"Pay"}})
 	for _, want := range []string{"run: is nil", "Options.Tenant", `"Pay"`} {

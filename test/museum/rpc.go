@@ -70,7 +70,7 @@ var rpcs = []Mutant{
 	},
 	{
 		Name: "Connect: a stream with a key passes unprotected", Rule: "http",
-		Dir: conn, Func: "(*interceptor).WrapStreamingHandler", Package: conn, Run: "TestStream_WithKey_IsRefused",
+		Dir: conn, Func: "(*interceptor).WrapStreamingHandler", Package: conn, Run: "TestStream_WithKeyOrRequired_IsRefused",
 		Old: "len(conn.RequestHeader()[keyHeader]) > 0", New: "len(conn.RequestHeader()[keyHeader]) > 1",
 	},
 	{
@@ -122,5 +122,15 @@ var rpcs = []Mutant{
 		Name: "MCP: the hint for a run in progress is the rest of its lease", Rule: "http",
 		Dir: tool, Func: "refusalOf", Package: tool, Run: "TestTool_InProgress_TellsWhenToCallAgain",
 		Old: "driver.RetryHint(e)", New: "e.RetryAfter",
+	},
+	{
+		Name: "gRPC: a stream that needs a key runs without one", Rule: "http",
+		Dir: rpc, Func: "StreamServerInterceptor", Package: rpc, Run: "TestStream_Required_IsRefusedWithoutKey",
+		Old: "slices.Contains(required, info.FullMethod)", New: "false",
+	},
+	{
+		Name: "Connect: a stream that needs a key runs without one", Rule: "http",
+		Dir: conn, Func: "(*interceptor).WrapStreamingHandler", Package: conn, Run: "TestStream_WithKeyOrRequired_IsRefused",
+		Old: "slices.Contains(i.options.Required, conn.Spec().Procedure)", New: "false",
 	},
 }
