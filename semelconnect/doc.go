@@ -36,8 +36,8 @@
 //	CodeFailedPrecondition  not known whether it took effect; or it failed for good; or
 //	                        it took effect, and the response is not kept; or its
 //	                        record cannot be read: the log says why
-//	CodeUnavailable         the store does not answer, or the first attempt failed:
-//	                        repeat with the same key
+//	CodeUnavailable         the store, or the service that knows the tenant, does not
+//	                        answer; or the first attempt failed: repeat with the same key
 //	CodeUnimplemented       a stream with a key, or of a method in Options.Required
 //	CodeInternal            the interceptor is set up wrongly
 //

@@ -29,7 +29,8 @@ const (
 type Options struct {
 	// Tenant names the account that the key of a request belongs to. [Shared] is for
 	// keys that are unique over all accounts. An error, or an empty name, refuses a
-	// request that has a key as CodeUnauthenticated.
+	// request that has a key: as CodeUnavailable if the error wraps
+	// semel.ErrUnavailable, and else as CodeUnauthenticated.
 	Tenant func(ctx context.Context, req connect.AnyRequest) (string, error)
 	// Required are the full names of methods that need a key: "/bank.v1.Bank/Pay".
 	// Without one they are refused as CodeInvalidArgument, and streams always, as
@@ -111,7 +112,10 @@ func (i *interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 func (i *interceptor) once(ctx context.Context, key string, req connect.AnyRequest, next connect.UnaryFunc) (connect.AnyResponse, error) {
 	method := req.Spec().Procedure
 	tenant, err := i.options.Tenant(ctx, req)
-	if err != nil || driver.CheckTenant(tenant) != nil {
+	switch err = driver.ReadableError(err); {
+	case errors.Is(err, semel.ErrUnavailable): // the service that knows the account does not answer
+		return nil, refusalOf(ctx, method, &semel.Error{Reason: semel.ErrUnavailable, Operation: method, Cause: err})
+	case err != nil, driver.CheckTenant(tenant) != nil:
 		return nil, refuse(connect.CodeUnauthenticated, "tenant_missing", 0, "the account that the idempotency key belongs to is not known")
 	}
 	payload, err := payloadOf(req.Any())

@@ -3,6 +3,8 @@ package semelconnect
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -11,6 +13,32 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 )
+
+// A client that is told that it is not authenticated logs its user out, and does not come again.
+func TestUnary_TenantCannotBeFound_OutageIsUnavailable(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		code   connect.Code
+		reason string
+	}{
+		{fmt.Errorf("secret: %w", semel.ErrUnavailable), connect.CodeUnavailable, "store_unavailable"},
+		{errors.New("secret"), connect.CodeUnauthenticated, "tenant_missing"},
+		{(*nilPointerError)(nil), connect.CodeUnauthenticated, "tenant_missing"},
+	} {
+		var effects atomic.Int32
+		tenant := func(context.Context, connect.AnyRequest) (string, error) { return "", c.err }
+		_, _, err := send(t.Context(), serve(t, nil, Options{Tenant: tenant}, &effects, named), "k", 1)
+		e, ok := errors.AsType[*connect.Error](err)
+		if !ok || e.Code() != c.code || e.Meta().Get("Semel-Refusal") != c.reason || strings.Contains(err.Error(), "secret") || effects.Load() != 0 {
+			t.Errorf("got %v after %d effects; want %v, %s", err, effects.Load(), c.code, c.reason)
+		}
+	}
+}
+
+type nilPointerError struct{ text string }
+
+func (e *nilPointerError) Error() string { return e.text }
+func (e *nilPointerError) Unwrap() error { return errors.New(e.text) }
 
 // A method passes on the refusal of another Semel, which it got as a client. When that one
 // has a result, its caller gets it.

@@ -31,8 +31,9 @@ const (
 type Options struct {
 	// Tenant names the account that the key of a request belongs to, from the context
 	// that the interceptors before have filled. [Shared] is for keys that are unique
-	// over all accounts. An error, or an empty name, refuses a request that has a key
-	// as Unauthenticated.
+	// over all accounts. An error, or an empty name, refuses a request that has a key:
+	// as Unavailable if the error wraps semel.ErrUnavailable, and else as
+	// Unauthenticated.
 	Tenant func(ctx context.Context) (string, error)
 	// Required are the full names of methods that need a key: "/bank.v1.Bank/Pay".
 	// Without one they are refused as InvalidArgument. Pass the names to
@@ -91,7 +92,10 @@ func UnaryServerInterceptor(run semel.Runner, o Options) (grpc.UnaryServerInterc
 // run runs a request that has a key.
 func (o *Options) run(ctx context.Context, run semel.Runner, key string, req any, method string, handler grpc.UnaryHandler) (any, error) {
 	tenant, err := o.Tenant(ctx)
-	if err != nil || driver.CheckTenant(tenant) != nil {
+	switch err = driver.ReadableError(err); {
+	case errors.Is(err, semel.ErrUnavailable): // the service that knows the account does not answer
+		return nil, refusalOf(ctx, method, &semel.Error{Reason: semel.ErrUnavailable, Operation: method, Cause: err})
+	case err != nil, driver.CheckTenant(tenant) != nil:
 		return nil, refuse(codes.Unauthenticated, "TENANT_MISSING", 0, "the account that the idempotency-key belongs to is not known")
 	}
 	payload, err := payloadOf(req)

@@ -3,6 +3,7 @@ package semelgrpc
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -23,6 +24,33 @@ func TestRefusalOf_RecordUnreadable_FailedPrecondition(t *testing.T) {
 		t.Errorf("%v, details %v", s, s.Details())
 	}
 }
+
+// A client that is told that it is not authenticated logs its user out, and does not come again.
+func TestUnary_TenantCannotBeFound_OutageIsUnavailable(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		code   codes.Code
+		reason string
+		retry  bool
+	}{
+		{fmt.Errorf("secret: %w", semel.ErrUnavailable), codes.Unavailable, "STORE_UNAVAILABLE", true},
+		{errors.New("secret"), codes.Unauthenticated, "TENANT_MISSING", false},
+		{(*nilPointerError)(nil), codes.Unauthenticated, "TENANT_MISSING", false},
+	} {
+		s := &service{answer: named}
+		tenant := func(context.Context) (string, error) { return "", c.err }
+		_, _, err := send(withKey(t.Context(), "k"), serve(t, s, guardOf(t, nil), Options{Tenant: tenant}), 1)
+		wantRefusal(t, err, c.code, c.reason, c.retry)
+		if strings.Contains(err.Error(), "secret") || s.effects.Load() != 0 {
+			t.Errorf("%d effects; the client is told %v", s.effects.Load(), err)
+		}
+	}
+}
+
+type nilPointerError struct{ text string }
+
+func (e *nilPointerError) Error() string { return e.text }
+func (e *nilPointerError) Unwrap() error { return errors.New(e.text) }
 
 // A method passes on the refusal of another Semel. When that one has a result, its caller
 // gets it.

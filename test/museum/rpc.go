@@ -133,4 +133,14 @@ var rpcs = []Mutant{
 		Dir: conn, Func: "(*interceptor).WrapStreamingHandler", Package: conn, Run: "TestStream_WithKeyOrRequired_IsRefused",
 		Old: "slices.Contains(i.options.Required, conn.Spec().Procedure)", New: "false",
 	},
+	{
+		Name: "gRPC: an outage of the account service tells the client to sign in", Rule: "http",
+		Dir: rpc, Func: "(*Options).run", Package: rpc, Run: "TestUnary_TenantCannotBeFound_OutageIsUnavailable",
+		Old: "errors.Is(err, semel.ErrUnavailable):", New: "false:",
+	},
+	{
+		Name: "Connect: an outage of the account service tells the client to sign in", Rule: "http",
+		Dir: conn, Func: "(*interceptor).once", Package: conn, Run: "TestUnary_TenantCannotBeFound_OutageIsUnavailable",
+		Old: "errors.Is(err, semel.ErrUnavailable):", New: "false:",
+	},
 }
