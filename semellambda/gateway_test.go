@@ -3,10 +3,12 @@ package semellambda_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/semelhttp"
 	"github.com/semel-go/semel/semellambda"
 	"github.com/semel-go/semel/store/memstore"
 )
@@ -65,5 +67,29 @@ func TestProxy_HeaderSaysWhatAnswerMeans_IsNotSent(t *testing.T) {
 		if a[1].StatusCode != 503 || runs != want || a[0].Headers["Semel-Result"] != "" || a[1].Headers["Semel-Result"] != "" {
 			t.Errorf("%s: got %+v after %d runs, want 503 after %d", result, a, runs, want)
 		}
+	}
+}
+
+// A client cannot leave an invocation, but the process is stopped at its end.
+func TestProxy_Detach_HandlersContextEndsBeforeInvocation(t *testing.T) {
+	const limit = time.Minute
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	end, _ := ctx.Deadline()
+	o := &semelhttp.Options{Detach: true}
+	var handlersEnd time.Time
+	h := must[func(context.Context, gatewayRequest) (gatewayResponse, error)](t)(semellambda.Proxy(newGuard(t, nil, nil), shared[gatewayRequest], o,
+		func(ctx context.Context, _ gatewayRequest) (gatewayResponse, error) {
+			handlersEnd, _ = ctx.Deadline()
+			return gatewayResponse{StatusCode: 201}, nil
+		}))
+	request := gatewayRequest{RouteKey: "POST /pay", RawPath: "/pay", Headers: headersWith("key")}
+	request.RequestContext.HTTP.Method = "POST"
+	r, err := h(ctx, request)
+	if left := end.Sub(handlersEnd); r.StatusCode != 201 || err != nil || left < 400*time.Millisecond || left > limit {
+		t.Errorf("%d, %v: the handler's context ends %v before the invocation; want 500 ms", r.StatusCode, err, left)
+	}
+	if !o.Detach {
+		t.Error("the options of the caller were changed")
 	}
 }

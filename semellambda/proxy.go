@@ -1,6 +1,7 @@
 package semellambda
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,9 +19,11 @@ import (
 // events.APIGatewayV2HTTPResponse. The key comes from the header Idempotency-Key.
 //
 // Proxy passes the request through semelhttp.Middleware, so that semelhttp decides
-// about keys, refusals (400, 409, 422), replays and answers, and o has the same meaning. The operation is the route of the gateway; for a load balancer
-// and a function URL, which have no routes, set o.Operation. The tenant is the
-// account that the gateway has authenticated, never a name that a client can choose.
+// about keys, refusals (400, 409, 422), replays and answers. o has the same meaning, except
+// that o.Detach does nothing: no client can leave an invocation, and the handler's context has
+// to end before it. The operation is the route of the gateway; for a load balancer and a
+// function URL, which have no routes, set o.Operation. The tenant is the account that the
+// gateway has authenticated, never a name that a client can choose.
 //
 // If the handler returns an error, Proxy returns it, and the gateway answers 502: the
 // call is in doubt, or nothing was done if the error is semel.NoEffect. A
@@ -35,8 +38,10 @@ func Proxy[T Request, R Response](run semel.Runner, tenant func(ctx context.Cont
 		err     error // of the handler's last run
 	}
 	replayed := "Idempotent-Replayed"
-	if o != nil && o.ReplayedHeader != "" {
-		replayed = o.ReplayedHeader
+	if o != nil {
+		own := *o
+		own.Detach = false
+		o, replayed = &own, cmp.Or(o.ReplayedHeader, replayed)
 	}
 	type key struct{}
 	find := func(r *http.Request) *exchange { return r.Context().Value(key{}).(*exchange) }

@@ -123,4 +123,9 @@ var lambdas = []Mutant{
 		Dir: lambda, Func: "failed", Package: lambda, Run: "TestProxy_AnswerIsNoResult",
 		Old: "w.WriteHeader(http.StatusBadGateway)\nreturn err", New: "w.WriteHeader(http.StatusOK)\nreturn err",
 	},
+	{
+		Name: "Lambda: a detached handler goes on until its process is stopped", Rule: "rule 9",
+		Dir: lambda, Func: "Proxy", Package: lambda, Run: "TestProxy_Detach_HandlersContextEndsBeforeInvocation",
+		Old: "own.Detach = false", New: "_ = own.Detach",
+	},
 }
