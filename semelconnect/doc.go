@@ -28,6 +28,11 @@
 // semel.NoEffect(err) says that nothing was done, whatever the code. Semel does not
 // recover a panic: the call is in doubt, and the panic goes on.
 //
+// If a reconciler or an operator knows what a parked call has answered, the verdict is
+// semel.Happened(Outcome(resp)). A result in another form, such as the JSON of the console,
+// is not sent: duplicates then learn that the request took effect, and its response is not
+// kept.
+//
 // # Refusals
 //
 //	CodeInvalidArgument     no key, a malformed key, or another message with the key

@@ -167,6 +167,11 @@ func payloadOf(req any) (semel.Payload, error) {
 	return semel.Bytes([]byte(msg.ProtoReflect().Descriptor().FullName()), body), err
 }
 
+// Outcome keeps resp as the response of a parked call: pass it to semel.Happened, in
+// semel.Options.Reconcile or for Guard.Resolve. Duplicates get it as they get the response
+// of a method. Of any other result, duplicates learn only that the request took effect.
+func Outcome(resp proto.Message) store.Outcome { return encode(resp) }
+
 // encode keeps a response. The method has had its effect, so a response that cannot be
 // encoded leaves a tombstone.
 func encode(resp any) store.Outcome {

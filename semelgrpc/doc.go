@@ -32,6 +32,11 @@
 // not recover a panic: the call is in doubt, and the panic goes on to the interceptors
 // outside.
 //
+// If a reconciler or an operator knows what a parked call has answered, the verdict is
+// semel.Happened(Outcome(resp)). A result in another form, such as the JSON of the console,
+// is not sent: duplicates then learn that the request took effect, and its response is not
+// kept.
+//
 // # Refusals
 //
 // Each refusal has a google.rpc.ErrorInfo with the domain "semel" and a reason. If the

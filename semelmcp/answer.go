@@ -96,6 +96,12 @@ type kept struct {
 	Output any `json:"output"`
 }
 
+// Outcome keeps a result for a parked call: pass it to semel.Happened, in
+// semel.Options.Reconcile or for Guard.Resolve. Duplicates get it as if the handler had
+// returned res and out; out of a [RawTool] is nil. Of any other result, duplicates learn only
+// that the call took effect.
+func Outcome(res *mcp.CallToolResult, out any) store.Outcome { return encode(res, out) }
+
 // encode keeps an answer. The handler has had its effect, so an answer that cannot be
 // encoded leaves a tombstone.
 func encode(res *mcp.CallToolResult, out any) store.Outcome {

@@ -50,6 +50,10 @@
 // and decoded again, so that the first caller gets what the others get. In an Out with
 // fields of type any, large numbers lose digits then.
 //
+// If a reconciler or an operator knows what a parked call has answered, the verdict is
+// semel.Happened(Outcome(res, out)). A result in another form, such as the JSON of the
+// console, is not sent: the agent then gets RESULT_NOT_KEPT.
+//
 // # Refusals
 //
 // A call that does not run gets a result with IsError whose text begins with one of
@@ -65,7 +69,8 @@
 //	STORE_UNAVAILABLE  the store did not answer; the same
 //	RECORD_UNREADABLE  the record of an earlier call cannot be read; a person has to repair it
 //	OUTCOME_UNKNOWN    the call is parked; a person has to decide
-//	RESULT_NOT_KEPT    the call took effect, and its result was too large to keep
+//	RESULT_NOT_KEPT    the call took effect, and its result was too large to keep, or
+//	                   an operator gave it in another form
 //
 // A server that is set up wrongly answers with the protocol error CodeInternalError.
 // On the server, a receiving middleware finds the *semel.Error of a refusal in

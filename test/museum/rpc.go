@@ -143,4 +143,19 @@ var rpcs = []Mutant{
 		Dir: conn, Func: "(*interceptor).once", Package: conn, Run: "TestUnary_TenantCannotBeFound_OutageIsUnavailable",
 		Old: "errors.Is(err, semel.ErrUnavailable):", New: "false:",
 	},
+	{
+		Name: "gRPC: the result of a reconciler reaches no duplicate", Rule: "rule 17",
+		Dir: rpc, Func: "Outcome", Package: rpc, Run: "TestOutcome_OfParkedCall_DuplicateGetsResponse",
+		Old: "encode(resp)", New: `store.Outcome{Body: encode(resp).Body, Codec: "json"}`,
+	},
+	{
+		Name: "Connect: the result of a reconciler reaches no duplicate", Rule: "rule 17",
+		Dir: conn, Func: "Outcome", Package: conn, Run: "TestOutcome_OfParkedCall_DuplicateGetsResponse",
+		Old: "encode(resp)", New: `store.Outcome{Body: encode(resp).Body, Codec: "json"}`,
+	},
+	{
+		Name: "MCP: the result of a reconciler reaches no duplicate", Rule: "rule 17",
+		Dir: tool, Func: "Outcome", Package: tool, Run: "TestOutcome_OfParkedCall_DuplicateGetsResult",
+		Old: "encode(res, out)", New: `store.Outcome{Body: encode(res, out).Body, Codec: "json"}`,
+	},
 }
