@@ -153,6 +153,14 @@ func TestClaim_NoKey_NotSent(t *testing.T) {
 	if !errors.Is(err, errDown) || store.Affects(err) != store.ExtentPart || inner.claims != 2 {
 		t.Errorf("claim: %v, extent %v, %d claims sent", err, store.Affects(err), inner.claims)
 	}
+	held := store.Proposal{Key: ann("held"), State: store.Processing, Owner: owner(3), Lease: time.Hour}
+	if f, err := st.Claim(t.Context(), held); err != nil || f.Won || f.Record.Owner != owner(1) {
+		t.Errorf("a claim of a held key: %+v, %v; want the record", f, err)
+	}
+	held.Owner = owner(1) // its reply was lost, so it must not look like another's claim
+	if f, err := st.Claim(t.Context(), held); !errors.Is(err, errDown) || f.Record.Key != (store.Key{}) || inner.claims != 2 {
+		t.Errorf("a claim that is sent again: %+v, %v", f, err)
+	}
 	_, err = st.Get(t.Context(), ann("done"))
 	if !errors.Is(err, errDown) || store.Affects(err) != store.ExtentPart || errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("read: %v, extent %v", err, store.Affects(err))

@@ -171,4 +171,9 @@ var encryptions = []Mutant{
 		Dir: core, Func: "(*pendingCall).runsBare", Package: core, Run: "TestEncryption_NoKeyToEncryptWith_NoUnprotectedRunOfRecordedCall",
 		Old: "&& !errors.Is(err, encrypted.ErrUnknownKey)", New: "",
 	},
+	{
+		Name: "encryption: without a key, a claim whose reply was lost looks like another's", Rule: "rule 2",
+		Dir: encryption, Func: "(*encryptedStore).Claim", Package: encryption, Run: "TestClaim_NoKey_NotSent",
+		Old: "&& f.Record.Owner != p.Owner", New: "",
+	},
 }
