@@ -2,6 +2,7 @@ package consume_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -132,5 +133,29 @@ func TestHandle_RedrivenMessageOlderThanRetention_Runs(t *testing.T) {
 		if d := c.Handle(t.Context(), letter); d.Reason != want {
 			t.Errorf("redriven: %q, want %q: %v", d.Reason, want, d.Err)
 		}
+	}
+}
+
+// unreadable is a store in which the record of each key cannot be read.
+type unreadable struct{ store.Store }
+
+var errUnreadable = fmt.Errorf("%w: version 99", store.ErrCorrupt)
+
+func (unreadable) Get(context.Context, store.Key) (store.Found, error) {
+	return store.Found{}, errUnreadable
+}
+
+func (unreadable) Claim(context.Context, store.Proposal) (store.Found, error) {
+	return store.Found{}, errUnreadable
+}
+
+// Trying again does not help, and the messages of its order key would wait.
+func TestHandle_RedrivenRecordIsUnreadable_IsQuarantined(t *testing.T) {
+	g := newGuard(t, unreadable{memstore.New(nil)}, nil)
+	c := newConsumer(t, g, func(context.Context, *semel.Execution, *consume.Message) error { return nil }, consume.Options{Reopen: g})
+	m := keyed("k")
+	m.Headers = append(m.Headers, store.Header{Name: consume.RedriveHeader, Value: "ann: fixed"}, store.Header{Name: driver.LetterFence, Value: "1"})
+	if d := c.Handle(t.Context(), m); d.Action != driver.Quarantine || d.Reason != driver.ReasonCorrupt {
+		t.Errorf("%v, %q: %v", d.Action, d.Reason, d.Err)
 	}
 }

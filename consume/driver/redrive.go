@@ -32,8 +32,8 @@ func Reopen(ctx context.Context, g *semel.Guard, call semel.Call, m *Message) er
 	}
 	r, err := g.Get(ctx, call)
 	switch {
-	case errors.Is(err, store.ErrNotFound), errors.Is(err, semel.ErrInvalid):
-		return nil
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, semel.ErrInvalid), errors.Is(err, store.ErrCorrupt):
+		return nil // the run finds the same, and its result decides about the message
 	case err != nil:
 		return &semel.Error{Reason: semel.ErrUnavailable, Operation: call.Operation, Cause: err}
 	case r.State != store.Failed || r.Fence != fence:

@@ -251,6 +251,11 @@ var consumers = []Mutant{
 		Old: "r.State != store.Failed || r.Fence != fence", New: "r.State != store.Failed || fence == 0",
 	},
 	{
+		Name: "a redriven message whose record cannot be read waits for ever", Rule: "rule 11",
+		Dir: "consume/driver", Func: "Reopen", Package: consumer, Run: "TestHandle_RedrivenRecordIsUnreadable_IsQuarantined",
+		Old: ", errors.Is(err, store.ErrCorrupt)", New: "",
+	},
+	{
 		Name: "Kafka to PostgreSQL: a redriven message does not reopen its key", Rule: "rule 13",
 		Dir: kafkapg, Func: "(*keyedLedger).identifyReopened", Package: kafkapg, Run: "TestKeyed_RedrivenMessage_RunsAgainOnce",
 		Old: "err == nil", New: "err != nil",
