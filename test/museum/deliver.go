@@ -60,6 +60,11 @@ var deliveries = []Mutant{
 		Old: "case !g.probing && wait <= 0:", New: "case wait <= 0:",
 	},
 	{
+		Name: "deliver: the answer to a request of before the pause ends it", Rule: "deliver",
+		Dir: delivery, Func: "(*gate).answered", Package: delivery, Run: "TestGate_AnswerToOlderRequest_DoesNotOpen",
+		Old: "if entered.Before(g.began) {", New: "if false {",
+	},
+	{
 		Name: "deliver: a try that sent nothing stops all messages for ever", Rule: "deliver",
 		Dir: delivery, Func: "(*gate).leave", Package: delivery, Run: "TestGate_TryWithoutAnswer",
 		Old: "g.probing = false", New: "",

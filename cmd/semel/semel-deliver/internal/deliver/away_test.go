@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -43,6 +44,31 @@ func TestServe_ServiceIsAway_AllMessagesWait(t *testing.T) {
 	b.settled(t)
 	if got.Load() != 50 || len(b.letters(driver.DeadLetter))+len(b.letters(driver.Quarantine)) > 0 || s.gate.paused() {
 		t.Errorf("%d requests, dead letters %q, quarantine %q", got.Load(), b.letters(driver.DeadLetter), b.letters(driver.Quarantine))
+	}
+}
+
+// A service with too much to do still answers the requests that it has taken. Such an answer does
+// not end the pause that another answer asks for.
+func TestServe_OlderRequestIsAnswered_PauseGoesOn(t *testing.T) {
+	paused := make(chan struct{})
+	e := newEndpoint(t, func(w http.ResponseWriter, r *http.Request, n int) {
+		if key, _ := strconv.Unquote(r.Header.Get("Idempotency-Key")); key == "slow" {
+			<-paused
+			return
+		}
+		w.Header().Set("Retry-After", "3600")
+		w.WriteHeader(http.StatusTooManyRequests)
+	})
+	b := newBroker()
+	s := serve(t, nil, b, e.URL, nil)
+	b.publish("slow", "", "x")
+	eventually(t, "the first request is sent", func() bool { return len(e.requests()) == 1 })
+	b.publish("refused", "", "x")
+	eventually(t, "the messages wait", s.gate.paused)
+	close(paused)
+	eventually(t, "the first message is acked", func() bool { return b.unsettled() == 1 })
+	if !s.gate.paused() {
+		t.Error("the answer to a request of before the pause has ended it")
 	}
 }
 

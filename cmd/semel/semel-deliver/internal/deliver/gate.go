@@ -15,6 +15,7 @@ type gate struct {
 
 	mu       sync.Mutex
 	until    time.Time // zero: open
+	began    time.Time // of the last pause
 	failures int       // pauses since the gate was open
 	probing  bool      // a message tries
 	changed  chan struct{}
@@ -28,19 +29,20 @@ func newGate(longest time.Duration, notify func(open bool, reason string)) *gate
 const firstPause = 100 * time.Millisecond
 
 // enter waits until a message may try, and reports false if stop is closed or ctx ends
-// first. The caller calls leave after the try.
-func (g *gate) enter(ctx context.Context, stop <-chan struct{}) (leave func(), ok bool) {
+// first. The caller calls leave after the try, and passes entered to answered.
+func (g *gate) enter(ctx context.Context, stop <-chan struct{}) (entered time.Time, leave func(), ok bool) {
 	for {
 		g.mu.Lock()
-		wait := time.Until(g.until)
+		entered = time.Now()
+		wait := g.until.Sub(entered)
 		switch {
 		case g.until.IsZero():
 			g.mu.Unlock()
-			return func() {}, true
+			return entered, func() {}, true
 		case !g.probing && wait <= 0:
 			g.probing = true
 			g.mu.Unlock()
-			return g.leave, true
+			return entered, g.leave, true
 		}
 		changed, timer := g.changed, (<-chan time.Time)(nil)
 		if !g.probing {
@@ -51,9 +53,9 @@ func (g *gate) enter(ctx context.Context, stop <-chan struct{}) (leave func(), o
 		case <-timer:
 		case <-changed:
 		case <-stop:
-			return nil, false
+			return entered, nil, false
 		case <-ctx.Done():
-			return nil, false
+			return entered, nil, false
 		}
 	}
 }
@@ -73,9 +75,15 @@ func (g *gate) wake() {
 	g.changed = make(chan struct{})
 }
 
-// answered opens the gate.
-func (g *gate) answered() {
+// answered opens the gate after an answer to a message that entered after the last pause
+// began. An answer to an earlier message does nothing: a service with too much to do still
+// answers the requests that it has taken.
+func (g *gate) answered(entered time.Time) {
 	g.mu.Lock()
+	if entered.Before(g.began) {
+		g.mu.Unlock()
+		return
+	}
 	wasClosed := !g.until.IsZero()
 	g.until, g.failures = time.Time{}, 0
 	if wasClosed {
@@ -95,6 +103,7 @@ func (g *gate) pause(after time.Duration, reason string) {
 	wasOpen := g.until.IsZero()
 	if wasOpen || !now.Before(g.until) {
 		g.failures++
+		g.began = now
 	}
 	if after <= 0 {
 		after = firstPause << min(g.failures-1, 20)

@@ -11,7 +11,7 @@ import (
 func entered(ctx context.Context, g *gate, stop <-chan struct{}) <-chan func() {
 	c := make(chan func(), 1)
 	go func() {
-		if leave, ok := g.enter(ctx, stop); ok {
+		if _, leave, ok := g.enter(ctx, stop); ok {
 			c <- leave
 		} else {
 			close(c)
@@ -58,9 +58,45 @@ func TestGate_Paused_OneTriesAndOthersWaitForItsAnswer(t *testing.T) {
 		if returned(c) {
 			t.Fatal("a message does not wait for the one that tries")
 		}
-		g.answered()
+		g.answered(time.Now())
 		if !returned(c) {
 			t.Fatal("the answer does not let the others in")
+		}
+	})
+}
+
+// The answer to a request that was sent before the pause says nothing about the service as it is
+// now: a service that has too much to do still answers the requests that it has taken.
+func TestGate_AnswerToOlderRequest_DoesNotOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := 0
+		g := newGate(time.Minute, func(bool, string) { told++ })
+		older := time.Now()
+		time.Sleep(time.Millisecond)
+		g.pause(0, "busy")
+		g.pause(30*time.Second, "busy")
+		g.answered(older)
+		a := entered(t.Context(), g, nil)
+		time.Sleep(30*time.Second - time.Nanosecond)
+		if returned(a) || told != 1 {
+			t.Fatalf("a request that was sent before the pause has ended it; told %d times", told)
+		}
+		time.Sleep(time.Nanosecond)
+		if !returned(a) {
+			t.Fatal("after the pause no message tries")
+		}
+		g.pause(0, "busy") // its answer: the second failure
+		(<-a)()
+		g.answered(older)
+		b := entered(t.Context(), g, nil)
+		time.Sleep(2*firstPause - time.Nanosecond)
+		if returned(b) {
+			t.Fatal("the second pause is not longer than the first")
+		}
+		time.Sleep(time.Nanosecond)
+		g.answered(time.Now())
+		if g.paused() || told != 2 {
+			t.Errorf("the answer to a later request does not open; told %d times", told)
 		}
 	})
 }
@@ -71,7 +107,7 @@ func TestGate_TryWithoutAnswer_NextTries(t *testing.T) {
 		g := newGate(time.Minute, quiet)
 		g.pause(time.Second, "busy")
 		time.Sleep(2 * time.Second)
-		leave, ok := g.enter(t.Context(), nil)
+		_, leave, ok := g.enter(t.Context(), nil)
 		if !ok {
 			t.Fatal("no message tries")
 		}

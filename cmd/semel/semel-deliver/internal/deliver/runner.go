@@ -44,8 +44,14 @@ func (r *runner) StoreKey(call semel.Call) store.Key { return r.guard.StoreKey(c
 // Ping is for the consumer, which tells an outage of the store by it.
 func (r *runner) Ping(ctx context.Context) error { return r.guard.Ping(ctx) }
 
-// statusKey finds the place for the status of the answer in the context of a handler.
-type statusKey struct{}
+// sendingKey finds the *sending in the context of a handler.
+type sendingKey struct{}
+
+// sending is one request of a message.
+type sending struct {
+	entered time.Time // when the message passed the gate
+	status  int       // of the answer, if the message is done
+}
 
 // Run implements semel.Runner.
 func (r *runner) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
@@ -55,17 +61,17 @@ func (r *runner) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 		return semel.Result{}, &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation, Cause: errStops}
 	}
 	defer free()
-	leave, ok := r.gate.enter(ctx, r.stop)
+	entered, leave, ok := r.gate.enter(ctx, r.stop)
 	if !ok {
 		return semel.Result{}, &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation, Cause: errStops}
 	}
 	defer leave()
 	res, err := r.guard.Run(ctx, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		defer free()
-		status := 0
-		out, err := fn(context.WithValue(ctx, statusKey{}, &status), x)
+		sent := &sending{entered: entered}
+		out, err := fn(context.WithValue(ctx, sendingKey{}, sent), x)
 		if err == nil {
-			out.Code = status
+			out.Code = sent.status
 		}
 		return out, err
 	})

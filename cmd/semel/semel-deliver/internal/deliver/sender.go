@@ -79,7 +79,9 @@ func (s *sender) handle(ctx context.Context, x *semel.Execution, m *consume.Mess
 	case v.pause:
 		s.gate.pause(v.after, reasonText(answer.Status, v.reason, err))
 	case answer.Status != 0:
-		s.gate.answered()
+		if sent, ok := ctx.Value(sendingKey{}).(*sending); ok {
+			s.gate.answered(sent.entered)
+		}
 	}
 	return s.settle(ctx, x, m, answer, v, text, err)
 }
@@ -205,9 +207,9 @@ func (s *sender) settle(ctx context.Context, x *semel.Execution, m *consume.Mess
 	}
 	switch v.effect {
 	case done:
-		if status, ok := ctx.Value(statusKey{}).(*int); ok {
-			if *status = a.Status; a.Status >= http.StatusBadRequest { // one of --done-statuses; the record says that it is done
-				*status = http.StatusOK
+		if sent, ok := ctx.Value(sendingKey{}).(*sending); ok {
+			if sent.status = a.Status; a.Status >= http.StatusBadRequest { // one of --done-statuses; the record says that it is done
+				sent.status = http.StatusOK
 			}
 		}
 		return nil
