@@ -44,7 +44,8 @@ type Info struct {
 	// DeliveryLimit is how often the broker itself delivers a message before it
 	// drops it or moves it to its own dead letters; zero: no limit. Serve then
 	// takes no more messages than it has free handlers, because each delivery
-	// counts, also of a message that only waited.
+	// counts, also of a message that only waited. Messages that wait for another of their
+	// order key are not counted, so a source with a limit refuses an order key.
 	DeliveryLimit int
 }
 

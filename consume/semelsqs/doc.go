@@ -24,7 +24,9 @@
 // a message after maxReceiveCount of them. A message that waits here is received
 // once, however long it waits; each retry at the broker, each stop and each death of
 // a consumer adds one. With a redrive policy Serve takes no more messages than it has
-// free handlers. Make maxReceiveCount greater than MaxAttempts and the number of
+// free handlers, and none that waits for another: it does not start if Options.OrderKey is
+// set, and a receive from a FIFO queue asks for one message, because SQS delivers no second one
+// of its group meanwhile. Make maxReceiveCount greater than MaxAttempts and the number of
 // restarts within a message's life; with the defaults of package consume, 100 is a
 // good value. SQS moves a message without a reason; MaxAttempts and MaxDeliveries
 // send a letter that has one. Serve reads the policy at its start only: start it again

@@ -75,6 +75,7 @@ func TestForward_CopyTooLarge_NamesTheLimit(t *testing.T) {
 func TestNext_RedrivePolicy_MovesMessageToItsQueue(t *testing.T) {
 	t.Parallel()
 	b := open(t, false)
+	b.opt.OrderKey = nil
 	arn, err := b.client.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: aws.String(b.copies[driver.DeadLetter]), AttributeNames: []types.QueueAttributeName{"QueueArn"}})
 	if err != nil {
 		t.Fatal(err)

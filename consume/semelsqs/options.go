@@ -19,7 +19,8 @@ type Options struct {
 	DeadLetters, Quarantine string
 	// OrderKey returns the order key of a message. Nil: the MessageGroupId in a FIFO
 	// queue, and no order in a standard queue, where a group is not an order. It is
-	// called before m.Key is set, and must not panic.
+	// called before m.Key is set, and must not panic. Leave it nil if the queue has a
+	// redrive policy.
 	OrderKey func(m *consume.Message) string
 	// Visibility is how long a received message stays invisible, unless it is
 	// extended: the queue's own time-out by default, from 1 s to 12 h, in whole

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -78,24 +77,8 @@ func TestInfo_CopiesIntoTheQueueItself_IsRefused(t *testing.T) {
 
 func TestInfo_RedrivePolicy_LimitsDeliveries(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body) // an empty body fails the test, too
-		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
-		name := "q"
-		for _, suffix := range []string{"-dead-letters", "-quarantine"} {
-			if strings.Contains(string(body), name+suffix) {
-				name += suffix
-				break
-			}
-		}
-		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".GetQueueUrl") {
-			_, _ = fmt.Fprintf(w, `{"QueueUrl":"http://sqs/1/%s"}`, name)
-			return
-		}
-		_, _ = fmt.Fprintf(w, `{"Attributes":{"QueueArn":"arn:%s","VisibilityTimeout":"2","MessageRetentionPeriod":"3600","MaximumMessageSize":"1048576","RedrivePolicy":"{\"maxReceiveCount\":7}"}}`, name)
-	}))
-	t.Cleanup(server.Close)
-	i, err := source(t, sqstest.Client(server.URL), "q", nil).Info(t.Context())
+	client, _ := withPolicy(t)
+	i, err := source(t, client, "q", nil).Info(t.Context())
 	if want := (driver.Info{DeliveryLimit: 7, AckWait: 2 * time.Second, Horizon: time.Hour}); err != nil || i != want {
 		t.Errorf("Info: %+v, %v; want %+v", i, err, want)
 	}

@@ -25,6 +25,7 @@ type Source struct {
 	deletes batcher
 	changes batcher
 	full    atomic.Bool // the last Next returned as many messages as it could
+	single  atomic.Bool // a receive asks for one message
 	urlsMu  sync.Mutex
 	urls    map[string]string // by name
 }
@@ -71,11 +72,11 @@ func (s *Source) Next(ctx context.Context, limit int) ([]driver.Delivery, error)
 	}
 	requests, wait := 1, s.opt.PollWait
 	if s.full.Load() {
-		requests, wait = min(receives, (limit+maxBatch-1)/maxBatch), 0
+		requests, wait = min(receives, (limit+s.batch()-1)/s.batch()), 0
 	}
 	began := time.Now()
 	ms, err := s.receiveAll(ctx, requests, limit, wait)
-	s.full.Store(len(ms) > 0 && len(ms) >= min(limit, requests*maxBatch))
+	s.full.Store(len(ms) > 0 && len(ms) >= min(limit, requests*s.batch()))
 	ds := make([]driver.Delivery, len(ms))
 	for i := range ms {
 		ds[i] = s.delivery(ms[i], began)
@@ -83,12 +84,20 @@ func (s *Source) Next(ctx context.Context, limit int) ([]driver.Delivery, error)
 	return ds, err
 }
 
+// batch is how many messages a receive asks for.
+func (s *Source) batch() int {
+	if s.single.Load() {
+		return 1
+	}
+	return maxBatch
+}
+
 // receiveAll receives up to limit messages by several requests at once.
 func (s *Source) receiveAll(ctx context.Context, requests, limit int, wait time.Duration) (ms []types.Message, err error) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	for range requests {
-		n := min(limit, maxBatch)
+		n := min(limit, s.batch())
 		limit -= n
 		all.Go(func() {
 			got, receiveErr := s.receive(ctx, n, wait)

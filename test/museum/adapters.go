@@ -66,6 +66,16 @@ var adapters = []Mutant{
 		Old: `if text := own["RedrivePolicy"]; text != "" {`, New: `if text := own["RedrivePolicy"]; text != "" && false {`,
 	},
 	{
+		Name: "SQS: an order key uses up the receives of messages that wait", Rule: "ack",
+		Dir: simple, Func: "(*Source).Info", Package: simple, Run: "TestInfo_RedrivePolicyAndOrderKey_IsRefused",
+		Old: "if s.opt.OrderKey != nil {", New: "if false {",
+	},
+	{
+		Name: "SQS: a receive uses up the receives of the messages of one group", Rule: "ack",
+		Dir: simple, Func: "(*Source).batch", Package: simple, Run: "TestNext_RedrivePolicy_ReceivesOneMessageOfFIFO",
+		Old: "if s.single.Load() {", New: "if false {",
+	},
+	{
 		Name: "SQS: a message in work is given to others", Rule: "rule 7",
 		Dir: simple, Func: "(*Source).Info", Package: simple, Run: "TestInfo_RedrivePolicy_LimitsDeliveries",
 		Old: `, AckWait: s.visibility()`, New: ``,

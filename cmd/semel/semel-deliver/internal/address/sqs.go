@@ -3,6 +3,7 @@ package address
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -24,8 +25,12 @@ func parseSQS(a *address, o *Options) (*Broker, error) {
 	if s.Visibility, err = a.span("visibility"); err != nil {
 		return nil, err
 	}
+	unordered := none
+	if !strings.HasSuffix(queue, ".fifo") {
+		unordered = nil // the default; a queue with a redrive policy takes no other
+	}
 	if o.Order != "" && o.Order != "group" {
-		if s.OrderKey, err = order(o, map[string]func(*consume.Message) string{"none": none, "group": nil}); err != nil {
+		if s.OrderKey, err = order(o, map[string]func(*consume.Message) string{"none": unordered, "group": nil}); err != nil {
 			return nil, err
 		}
 	}
