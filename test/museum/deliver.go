@@ -10,6 +10,11 @@ var deliveries = []Mutant{
 		Old: "max(leastOutstanding, waitingShare*o.InFlight)", New: "leastOutstanding",
 	},
 	{
+		Name: "deliver: RabbitMQ sends more messages ahead than the address allows", Rule: "deliver",
+		Dir: "cmd/semel/semel-deliver/internal/address", Func: "(*address).prefetch", Package: "cmd/semel/semel-deliver/internal/address", Run: "TestPrefetch_Option_BoundsMessages",
+		Old: "n == 0 && err == nil", New: "err == nil",
+	},
+	{
 		Name: "deliver: a request in progress counts as done, because its status is listed", Rule: "doubt",
 		Dir: delivery, Func: "(*Statuses).effect", Package: delivery, Run: "TestJudge_RefusalOfSemel",
 		Old: "whole && !refusal && slices.Contains(s.Done, a.Status)", New: "whole && slices.Contains(s.Done, a.Status)",

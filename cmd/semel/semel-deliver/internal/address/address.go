@@ -50,6 +50,8 @@ amqp://USER:PASSWORD@HOST:5672/VHOST?queue=NAME    also amqps://
              declare=copies|all|nothing    which missing queues are made
              kind=quorum|classic           of queues that are made
              single-active=true            one consumer at a time keeps the order
+             prefetch=N                    at most N messages are here, also with
+                                           large bodies
 nats://HOST:4222/STREAM/CONSUMER           a durable pull consumer
              creds=FILE                    credentials
 sqs://QUEUE?region=NAME                    credentials from AWS's usual places

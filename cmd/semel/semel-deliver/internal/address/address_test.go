@@ -83,6 +83,8 @@ func TestParse_Mistake_ErrorNamesFlagValueAndNextStep(t *testing.T) {
 		`--from: "amqp://a": must name the queue`:                                                                      {"amqp://a", Options{}},
 		`--from: "amqp://a,b": has several hosts`:                                                                      {"amqp://a,b?queue=q", Options{}},
 		`--from: "amqp://a": semelamqp: Options.SingleActive: needs DeclareAll`:                                        {"amqp://a?queue=q&single-active=true", Options{}},
+		`--from: "amqp://a": has prefetch=0; write a number from 1 to 65535`:                                           {"amqp://a?queue=q&prefetch=0", Options{}},
+		`--from: "amqp://a": semelamqp: Options.Prefetch: is 70000`:                                                    {"amqp://a?queue=q&prefetch=70000", Options{}},
 		`--order: "key": choose none, routing-key, header:NAME`:                                                        {"amqp://a?queue=q", Options{Order: "key"}},
 		`--from: "nats://a/ORDERS": must name a stream and a durable consumer`:                                         {"nats://a/ORDERS", Options{}},
 		`--order: "header:": choose none, subject, header:NAME`:                                                        {"nats://a/S/c", Options{Order: "header:"}},
@@ -127,6 +129,23 @@ func TestKafkaOptions_InFlight_SetsOutstanding(t *testing.T) {
 		k, err := a.kafkaOptions(&Options{Group: "billing", InFlight: inFlight})
 		if err != nil || k.Outstanding != want {
 			t.Errorf("with --in-flight %d Outstanding is %+v, %v; want %d", inFlight, k, err, want)
+		}
+	}
+}
+
+// RabbitMQ bounds the messages that it sends ahead by their number only, so that --max-bytes says
+// nothing about them.
+func TestPrefetch_Option_BoundsMessages(t *testing.T) {
+	for _, c := range []struct {
+		text, order string
+		want        int
+	}{{"", "", 0}, {"", "none", 0}, {"", "routing-key", 17 * 256}, {"&prefetch=20", "", 20}, {"&prefetch=20", "routing-key", 20}} {
+		a, err := split("amqp", "127.0.0.1?queue=orders"+c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := a.prefetch(&Options{Order: c.order, InFlight: 256}); n != c.want || err != nil {
+			t.Errorf("%q with --order %q: %d, %v; want %d", c.text, c.order, n, err, c.want)
 		}
 	}
 }

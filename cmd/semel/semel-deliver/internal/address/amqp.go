@@ -3,7 +3,9 @@ package address
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -25,7 +27,7 @@ func parseAMQP(a *address, o *Options) (*Broker, error) {
 		return nil, errors.New("must name the queue: amqp://HOST/VHOST?queue=NAME")
 	}
 	s := &semelamqp.Options{DeadLetters: o.DeadLetters, Quarantine: o.Quarantine}
-	var errs [5]error
+	var errs [6]error
 	s.Declare, errs[0] = choose(a, "declare", choice[semelamqp.Declare]{"copies", semelamqp.DeclareCopies},
 		choice[semelamqp.Declare]{"all", semelamqp.DeclareAll}, choice[semelamqp.Declare]{"nothing", semelamqp.DeclareNothing})
 	s.Kind, errs[1] = choose(a, "kind", choice[semelamqp.Kind]{"quorum", semelamqp.Quorum}, choice[semelamqp.Kind]{"classic", semelamqp.Classic})
@@ -33,11 +35,11 @@ func parseAMQP(a *address, o *Options) (*Broker, error) {
 	s.Horizon, errs[3] = a.span("horizon")
 	address, config, err := a.amqpClient("semel-deliver")
 	s.Config, errs[4] = config, err
+	s.Prefetch, errs[5] = a.prefetch(o)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
 	if o.Order != "" && o.Order != "none" {
-		s.Prefetch = min(waitingShare*o.InFlight, 65535)
 		if s.OrderKey, err = order(o, map[string]func(*consume.Message) string{"none": none, "routing-key": semelamqp.ByRoutingKey}); err != nil {
 			return nil, err
 		}
@@ -57,6 +59,31 @@ func parseAMQP(a *address, o *Options) (*Broker, error) {
 		}
 		return s, s.Close, nil
 	}}, nil
+}
+
+// prefetch is how many messages the broker may send before their acks. Zero: as many as the
+// adapter needs for the messages that it is asked for, and up to twice as many.
+func (a *address) prefetch(o *Options) (int, error) {
+	const most = 65535 // of AMQP
+	n, err := a.number("prefetch", most)
+	if n == 0 && err == nil && o.Order != "" && o.Order != "none" {
+		n = min(waitingShare*o.InFlight, most)
+	}
+	return n, err
+}
+
+// number removes an option that is a number from 1. Zero: it is not there. The adapter checks
+// the limit.
+func (a *address) number(name string, limit int) (int, error) {
+	v := a.take(name)
+	if v == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("has %s=%s; write a number from 1 to %d", name, v, limit)
+	}
+	return n, nil
 }
 
 // amqpClient is the address for the client, and its configuration.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -36,7 +35,7 @@ func parsePulsar(a *address, o *Options) (*Broker, error) {
 		choice[pulsar.SubscriptionType]{"failover", pulsar.Failover}, choice[pulsar.SubscriptionType]{"exclusive", pulsar.Exclusive})
 	s.Latest, errs[1] = choose(a, "start", choice[bool]{"earliest", false}, choice[bool]{"latest", true})
 	s.Horizon, errs[2] = a.span("horizon")
-	s.ReceiverQueue, errs[3] = a.receiverQueue()
+	s.ReceiverQueue, errs[3] = a.number("receiver-queue", 10000)
 	client, err := a.pulsarClient()
 	if err := errors.Join(append(errs[:], err)...); err != nil {
 		return nil, err
@@ -68,19 +67,6 @@ func parsePulsar(a *address, o *Options) (*Broker, error) {
 
 // noClient is a client that checks of options do not use.
 type noClient struct{ pulsar.Client }
-
-// receiverQueue removes the option receiver-queue. Zero: the default of the adapter.
-func (a *address) receiverQueue() (int, error) {
-	v := a.take("receiver-queue")
-	if v == "" {
-		return 0, nil
-	}
-	n, err := strconv.Atoi(v)
-	if err != nil || n < 1 {
-		return 0, fmt.Errorf("has receiver-queue=%s; write a number from 1 to 10000", v)
-	}
-	return n, nil
-}
 
 // The time limits of the client.
 const (
