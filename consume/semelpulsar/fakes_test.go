@@ -49,7 +49,7 @@ func (c *fakeClient) Subscribe(o pulsar.ConsumerOptions) (pulsar.Consumer, error
 			}
 		}
 	}
-	f := &fakeConsumer{opt: o, closed: make(chan struct{})}
+	f := &fakeConsumer{opt: o, closed: make(chan struct{}), lastIDs: make([]pulsar.TopicMessageID, max(1, len(c.partitions)))}
 	c.consumers = append(c.consumers, f)
 	return f, nil
 }

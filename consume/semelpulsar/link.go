@@ -116,7 +116,10 @@ type probed struct {
 	stays      error // why the link stays although there is an err; nil: it does not
 }
 
-// ask asks for the last message of each partition. It ends when the client has connected
+// errPartitionAdded: the link has no consumer of a partition that was added.
+var errPartitionAdded = errors.New("semelpulsar: the topic has more partitions")
+
+// ask asks for the last message of each partition, and for the partitions. It ends when the client has connected
 // again, or is closed.
 func (l *link) ask(p *probe) {
 	ids, err := l.consumer.GetLastMessageIDs()
@@ -125,6 +128,12 @@ func (l *link) ask(p *probe) {
 		case <-time.After(probeAgain):
 			ids, err = l.consumer.GetLastMessageIDs()
 		case <-l.closed:
+		}
+	}
+	if err == nil {
+		partitions, lookupErr := l.s.client.TopicPartitions(l.s.subscribed)
+		if lookupErr == nil && len(partitions) > len(ids) { // otherwise the next probe asks again
+			err = errPartitionAdded
 		}
 	}
 	end := probed{partitions: len(ids), err: err}
@@ -137,7 +146,7 @@ func (l *link) ask(p *probe) {
 }
 
 // health says how the connection is. If the link is broken, the client does not connect
-// again by itself. If the broker does not answer, or the link must stay although it is
+// again by itself, or the link lacks a partition. If the broker does not answer, or the link must stay although it is
 // broken, health returns an error; isNew says that it is the first one of its probe. If a
 // partition is only idle, health asks the broker to send its messages without an ack again.
 func (l *link) health(now time.Time) (broken, isNew bool, _ error) {

@@ -170,6 +170,38 @@ func TestStopAndInfo_PartitionIsTried_WaitForItsConsumer(t *testing.T) {
 	}
 }
 
+// The client (0.19.0) panics when it is closed, or asked, after it could not subscribe to a
+// partition that was added. So it looks for none, and the Source subscribes again.
+func TestNext_PartitionAdded_SubscribesAgain(t *testing.T) {
+	for name, subscription := range map[string]pulsar.SubscriptionType{"shared": pulsar.Shared, "exclusive": pulsar.Exclusive} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, client := subscribed(t, Options{Type: subscription})
+				old := client.last()
+				if old.opt.AutoDiscoveryPeriod < 365*24*time.Hour {
+					t.Errorf("the client looks for partitions each %v", old.opt.AutoDiscoveryPeriod)
+				}
+				const topic = "persistent://public/default/orders"
+				client.partitions = []string{topic + "-partition-0", topic + "-partition-1"}
+				if !busy(t, s, client, func(err error) bool {
+					if err != nil {
+						t.Error(err)
+					}
+					return s.link.Load().consumer != old
+				}) {
+					t.Error("in ten minutes the Source has not subscribed again")
+				}
+				whole := s.link.Load().consumer
+				busy(t, s, client, func(error) bool { return s.link.Load().consumer != whole })
+				if synctest.Wait(); !old.isClosed() || s.link.Load().consumer != whole {
+					t.Errorf("the old consumer is closed: %v; want that, and no third one", old.isClosed())
+				}
+				s.link.Load().abandon()
+			})
+		})
+	}
+}
+
 // A connection that was lost a moment ago is no partition that was given up.
 func TestNext_OneProbeFails_StaysSubscribed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

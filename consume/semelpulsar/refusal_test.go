@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -68,6 +69,50 @@ func TestInfo_ExclusiveIsTaken_NamesType(t *testing.T) {
 	}
 	_, err := b.source(t, b.client).Info(t.Context())
 	wants(t, err, "another consumer has the subscription", "pulsar.Failover")
+}
+
+// The client (0.19.0) keeps a nil pointer for a partition that was added and that another member
+// has at that moment, and panics when it is closed.
+func TestServe_PartitionAddedAndBusy_IsReadLater(t *testing.T) {
+	t.Parallel()
+	b := open(t, pulsar.Exclusive)
+	partitions := func(method, n string) {
+		t.Helper()
+		if _, err := b.server.Request(method, "/persistent/public/default/"+b.topic+"/partitions", n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	partitions("PUT", "1")
+	var refused atomic.Int64
+	ran := make(chan int32, 10)
+	c := consumer(t, memstore.New(nil), keyHeader, func(_ context.Context, _ *semel.Execution, m *consume.Message) error {
+		ran <- m.Origin.Partition
+		return nil
+	}, consume.Options{Observe: func(_ context.Context, e consume.Event) {
+		if e.Kind == consume.EventReceiveFailed {
+			refused.Add(1)
+		}
+	}})
+	serve(t, c, b.member(t))
+	b.Publish(t, keyed("first"))
+	if p := <-ran; p != 0 {
+		t.Fatalf("the first message is of partition %d", p)
+	}
+	partitions("POST", "2")
+	other, err := b.client.Subscribe(pulsar.ConsumerOptions{Topic: b.topic + "-partition-1", SubscriptionName: group, Type: pulsar.Exclusive})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "refused as busy", func() bool { return refused.Load() > 0 })
+	other.Close()
+	added, err := b.client.CreateProducer(pulsar.ProducerOptions{Topic: b.topic + "-partition-1", DisableBatching: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(t, added, keyed("second"))
+	if p := <-ran; p != 1 {
+		t.Errorf("the second message is of partition %d", p)
+	}
 }
 
 // A namespace in which the broker creates no topics, and one that does not exist.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -84,12 +85,15 @@ const sentBack = 300 * time.Millisecond
 
 // subscribe makes the consumer.
 func (l *link) subscribe() error {
+	// The client panics after it could not subscribe to a partition that was added. So it looks
+	// for none, and ask does.
+	never := time.Duration(math.MaxInt64)
 	exact := int64(0)
 	c, err := l.s.client.Subscribe(pulsar.ConsumerOptions{
 		Topic: l.s.subscribed, SubscriptionName: l.s.subscription, Type: l.s.opt.Type, Name: l.s.opt.Name,
 		SubscriptionInitialPosition: l.s.position(), ReceiverQueueSize: l.s.opt.ReceiverQueue, MessageChannel: l.messages,
 		NackRedeliveryDelay: sentBack, NackPrecisionBit: &exact,
-		AckWithResponse: true, EnableBatchIndexAcknowledgment: true,
+		AckWithResponse: true, EnableBatchIndexAcknowledgment: true, AutoDiscoveryPeriod: never,
 		EventListener: (*listener)(l), Interceptors: pulsar.ConsumerInterceptors{&l.arrivals}, BackOffPolicyFunc: newReconnects,
 	})
 	if err != nil {

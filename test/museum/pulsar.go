@@ -36,6 +36,16 @@ var pulsars = []Mutant{
 		Old: `l.heard[raw.ID().PartitionIdx()] = time.Now()`, New: `l.asked, l.heard[raw.ID().PartitionIdx()] = time.Now(), time.Now()`,
 	},
 	{
+		Name: "Pulsar: a partition that was added is not read", Rule: "lanes",
+		Dir: pulsar, Func: "(*link).ask", Package: pulsar, Run: "TestNext_PartitionAdded_SubscribesAgain",
+		Old: "len(partitions) > len(ids)", New: "len(partitions) < len(ids)",
+	},
+	{
+		Name: "Pulsar: the client looks for partitions, and panics after one that is busy", Rule: "lanes",
+		Dir: pulsar, Func: "(*link).subscribe", Package: pulsar, Run: "TestNext_PartitionAdded_SubscribesAgain",
+		Old: "AutoDiscoveryPeriod: never", New: "AutoDiscoveryPeriod: 0 * never",
+	},
+	{
 		Name: "Pulsar: an exclusive member closes all partitions although one cannot be had again", Rule: "lanes",
 		Dir: pulsar, Func: "(*link).ask", Package: pulsar, Run: "TestNext_OnePartitionGivenUpAndAway_ExclusiveReadsTheOthers",
 		Old: "end.stays = l.s.tryPartitions(l.isOver)", New: "end.stays = nil",
