@@ -69,18 +69,18 @@ func (e *Event) level() slog.Level {
 		if a := e.Disposition.Action; a == driver.DeadLetter || a == driver.Quarantine || e.Disposition.Reason == driver.ReasonRejected {
 			return slog.LevelWarn
 		}
-	case EventGivenUp, EventOutage, EventReceiveFailed:
+	case EventExtendFailed, EventGivenUp, EventOutage, EventReceiveFailed:
 		return slog.LevelWarn
 	case EventResumed:
 		return slog.LevelInfo
-	case EventSettled, EventSettleFailed, EventReturned, EventExtendFailed:
+	case EventSettled, EventSettleFailed, EventReturned:
 	}
 	return slog.LevelDebug
 }
 
 // LogEvents makes an Options.Observe that logs each event. It logs as warnings: messages
 // for the dead letters or the quarantine, a message that stops the Consumer, and the kinds
-// EventGivenUp, EventOutage and EventReceiveFailed. It logs EventResumed as information,
+// EventExtendFailed, EventGivenUp, EventOutage and EventReceiveFailed. It logs EventResumed as information,
 // and all other events for debugging. A line names the message by its topic, the broker's
 // ID and, like the lines of semel.LogEvents, the operation, the tenant and the first 8
 // digits of the key's hash (see Message.Record). If l is nil, LogEvents uses slog.Default().

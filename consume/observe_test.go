@@ -37,6 +37,7 @@ func TestLogEvents_LostMessagesAndOutages_AreWarnings(t *testing.T) {
 		{consume.Event{Kind: consume.EventResumed}, slog.LevelInfo, "resumed"},
 		{consume.Event{Kind: consume.EventReceiveFailed, Err: errors.New("no broker")}, slog.LevelWarn, "no broker"},
 		{consume.Event{Kind: consume.EventGivenUp, Message: m, Err: errors.New("gone")}, slog.LevelWarn, "gone"},
+		{consume.Event{Kind: consume.EventExtendFailed, Message: m, Err: errors.New("no right")}, slog.LevelWarn, "no right"},
 		{consume.Event{Kind: consume.EventSettled, Message: m}, slog.LevelDebug, "settled"},
 	} {
 		for _, level := range []slog.Level{c.want, c.want + 1} {

@@ -20,7 +20,8 @@ const MaxBatch = 1000
 // ledger handle them together, and goes on with the next, until ctx ends. The
 // running batch then has Options.Drain to end, 30 s by default, and the rest is
 // left to the next member. It returns nil, or an error as
-// consume.Consumer.Serve does. While the ledger does not answer, it takes no
+// consume.Consumer.Serve does, but it waits without a limit for a handler that
+// ignores the end of its context. While the ledger does not answer, it takes no
 // message.
 //
 // It uses Backoff, AckFailures, Drain and Observe of consume.Options, and, if

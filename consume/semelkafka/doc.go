@@ -13,6 +13,11 @@
 // Outstanding more records, its partition; the other partitions go on.
 // [Source.Stats] reports how long.
 //
+// If a member has several partitions, one of them gets at most half of the places of
+// consume.Options.InFlight, so that the others find places at once. With InFlight equal to
+// Concurrency, one busy partition therefore gets half of the handlers: set InFlight to at least
+// twice Concurrency, or leave it at the default, four times.
+//
 // When a partition is taken away, the Source starts no more of its messages,
 // gives the running handlers [Options].HandOver to end, and commits before the
 // next member gets the partition. If a handler runs longer, the next member

@@ -236,6 +236,11 @@ var consumers = []Mutant{
 		Old: "case strings.HasPrefix(key, reserved):", New: "case false:",
 	},
 	{
+		Name: "a broker that prolongs no delivery is mentioned for debugging only", Rule: "rule 7",
+		Dir: consumer, Func: "(*Event).level", Package: consumer, Run: "TestLogEvents_LostMessagesAndOutages_AreWarnings",
+		Old: "case EventExtendFailed, EventGivenUp,", New: "case EventGivenUp,",
+	},
+	{
 		Name: "a redriven letter is too old to run", Rule: "rule 13",
 		Dir: consumer, Func: "(*Consumer).overdue", Package: consumer, Run: "TestHandle_RedrivenMessageOlderThanRetention_Runs",
 		Old: `why != "" && c.opt.Reopen != nil`, New: `why == "" && c.opt.Reopen != nil`,
