@@ -21,7 +21,7 @@ func withPolicy(t *testing.T) (client *sqs.Client, most *atomic.Int64) {
 	most = &atomic.Int64{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var in struct {
-			QueueName, QueueUrl string
+			QueueName, QueueURL string
 			MaxNumberOfMessages int64
 		}
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
@@ -32,7 +32,7 @@ func withPolicy(t *testing.T) (client *sqs.Client, most *atomic.Int64) {
 		case "GetQueueUrl":
 			_, _ = fmt.Fprintf(w, `{"QueueUrl":"http://sqs/1/%s"}`, in.QueueName)
 		case "GetQueueAttributes":
-			_, _ = fmt.Fprintf(w, `{"Attributes":{"QueueArn":"arn:%s","VisibilityTimeout":"2","MessageRetentionPeriod":"3600","MaximumMessageSize":"1048576","RedrivePolicy":"{\"maxReceiveCount\":7}"}}`, in.QueueUrl)
+			_, _ = fmt.Fprintf(w, `{"Attributes":{"QueueArn":"arn:%s","VisibilityTimeout":"2","MessageRetentionPeriod":"3600","MaximumMessageSize":"1048576","RedrivePolicy":"{\"maxReceiveCount\":7}"}}`, in.QueueURL)
 		default:
 			most.Store(in.MaxNumberOfMessages)
 			_, _ = fmt.Fprint(w, "{}")
