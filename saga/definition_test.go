@@ -193,7 +193,7 @@ func TestNew_WrongDefinitionOrStore_EachIsNamed(t *testing.T) {
 		"OnDoubt Park":                     {o: semel.Options{OnDoubt: semel.Park}},
 		"MaxAttempts":                      {o: semel.Options{MaxAttempts: 1}},
 		"steps: is empty":                  {change: func(d *saga.Definition[order, string]) { d.Steps = nil }},
-		"step \"a:b\"":                     {change: func(d *saga.Definition[order, string]) { d.Steps = []string{"a:b"} }},
+		`the name "a:b" of a step`:         {change: func(d *saga.Definition[order, string]) { d.Steps = []string{"a:b"} }},
 		"run: is nil":                      {change: func(d *saga.Definition[order, string]) { d.Run = nil }},
 		"must not contain '#'":             {change: func(d *saga.Definition[order, string]) { d.Name = "a#b" }},
 		"must not be negative":             {change: func(d *saga.Definition[order, string]) { d.Deadline = -1 }},

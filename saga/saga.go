@@ -11,6 +11,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/internal/bridge"
 	"github.com/semel-go/semel/internal/callback"
+	"github.com/semel-go/semel/internal/history"
 	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/internal/names"
 	"github.com/semel-go/semel/store"
@@ -21,10 +22,11 @@ type Definition[In, Out any] struct {
 	// Name names the saga in its key, in logs and for operators. It must never change.
 	// 1 to 249 bytes without '#'.
 	Name string
-	// Steps has the name of each step, sleep and event of Run. A name that ends with
-	// "/*" stands for all names with that beginning: "mail/*" for "mail/ann". If the
-	// record of a saga has a step that is not in Steps, the saga is parked before
-	// anything of it runs. So a deploy that drops or renames a step is noticed.
+	// Steps has the name of each step, sleep and event of Run: 1 to 238 bytes without
+	// '#' and ':'. A name that ends with "/*" stands for all names with that beginning:
+	// "mail/*" for "mail/ann". If the record of a saga has a step that is not in Steps,
+	// the saga is parked before anything of it runs. So a deploy that drops or renames a
+	// step is noticed.
 	Steps []string
 	// Run makes the steps, one after the other or in a Group. It runs from the start
 	// in each attempt, so between steps it must depend on in and on the results of
@@ -164,13 +166,20 @@ func New[In, Out any](guard *semel.Guard, d Definition[In, Out]) (*Saga[In, Out]
 	return s, nil
 }
 
+// maxStep is the longest name of a step, in bytes. Semel records the name with additions, and
+// the longest is of a thousandth skip of a compensation that did not count.
+const maxStep = names.Max - len(undoPart+history.SagaUnskip+"1000")
+
 // checkStep refuses the name of a step. Semel's own steps have a ':'.
 func checkStep(name string) error {
 	if err := names.Check("step", name); err != nil {
 		return err
 	}
-	if strings.ContainsAny(name, "#:") || name == "saga" {
-		return fmt.Errorf("step %q: must not be saga or contain '#' or ':', which separate a step's name from Semel's additions", name)
+	switch {
+	case len(name) > maxStep:
+		return fmt.Errorf("the name of a step has %d bytes; at most %d are allowed, because Semel records it with additions: %q", len(name), maxStep, name)
+	case strings.ContainsAny(name, "#:") || name == "saga":
+		return fmt.Errorf("the name %q of a step must not be saga or contain '#' or ':', which separate it from Semel's additions", name)
 	}
 	return nil
 }

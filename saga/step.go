@@ -157,11 +157,14 @@ func (r *Run) start(ctx context.Context, u *use, parked bool) error {
 func (r *Run) reach(u *use, parked bool, begun *int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	invalid := checkStep(u.name) // Run can make a name that begins as one of Steps with "/*"
 	switch {
 	case r.stuck != nil:
 		return r.stuck
 	case r.pausing:
 		return errPaused
+	case invalid != nil:
+		return r.stick(invalid)
 	case !r.rules.lists(u.name):
 		return r.stick(fmt.Errorf("step %q is not in Steps of the definition; add it", u.name))
 	case r.uses[u.name] != nil:

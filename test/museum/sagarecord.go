@@ -1,0 +1,15 @@
+package museum
+
+// What a saga's record can keep: names of steps, results, and room for compensations.
+var sagaRecords = []Mutant{
+	{
+		Name: "saga: a name that Run makes is taken as it is", Rule: "saga 1",
+		Dir: flow, Func: "(*Run).reach", Package: flow, Run: "TestStep_NameMadeAtRunTimeIsInvalid",
+		Old: "case invalid != nil:", New: "case invalid != nil && r.pausing:",
+	},
+	{
+		Name: "saga: a name of a step leaves no room for Semel's additions", Rule: "saga 4",
+		Dir: flow, Func: "checkStep", Package: flow, Run: "TestNew_StepNameLeavesNoRoomForAdditions",
+		Old: "len(name) > maxStep", New: "len(name) > names.Max",
+	},
+}
