@@ -61,7 +61,8 @@ type stepOptions struct{ parked bool }
 // Parked is for a step that must not be repeated after doubt: the other system does not
 // recognise At.Key. If the process dies during the step, or the step returns an error
 // that leaves open whether it happened, the saga is parked until an operator says what
-// happened; nothing is undone before. It costs one more write.
+// happened; nothing is undone before. That also holds if a later version has removed Parked.
+// It costs one more write.
 func Parked() StepOption { return func(o *stepOptions) { o.parked = true } }
 
 // Step makes a step: do has the effect, and undo, which may be nil, undoes it if the
@@ -178,7 +179,7 @@ func (r *Run) reach(u *use, parked bool, begun *int) error {
 	for r.recorded[fmt.Sprintf("%s%s%d", u.name, nonePart, *begun+1)] != nil {
 		*begun++
 	}
-	if parked && r.recorded[fmt.Sprintf("%s%s%d", u.name, begunPart, *begun+1)] != nil {
+	if r.recorded[fmt.Sprintf("%s%s%d", u.name, begunPart, *begun+1)] != nil { // Parked then, whatever it is now
 		u.state = held
 		return r.stick(fmt.Errorf("step %q began in an earlier attempt, and may have happened", u.name))
 	}

@@ -85,7 +85,7 @@ var sagas = []Mutant{
 	{
 		Name: "a Parked step in doubt runs again", Rule: "saga 3",
 		Dir: flow, Func: "(*Run).reach", Package: flow, Run: "TestRule3_ParkedStepInDoubt_NothingRunsAndNothingIsUndone",
-		Old: "if parked && r.recorded[", New: "if parked && r.stuck != nil && r.recorded[",
+		Old: "if r.recorded[fmt.Sprintf(\"%s%s%d\", u.name, begunPart", New: "if r.stuck != nil && r.recorded[fmt.Sprintf(\"%s%s%d\", u.name, begunPart",
 	},
 	{
 		Name: "an event comes after a saga has turned back", Rule: "saga 2",

@@ -8,6 +8,11 @@ var sagaRecords = []Mutant{
 		Old: "case invalid != nil:", New: "case invalid != nil && r.pausing:",
 	},
 	{
+		Name: "saga: a deploy that removes Parked lets a step in doubt run again", Rule: "saga 3",
+		Dir: flow, Func: "(*Run).reach", Package: flow, Run: "TestRule3_ParkedRemovedByDeploy",
+		Old: "if r.recorded[fmt.Sprintf(\"%s%s%d\", u.name, begunPart", New: "if parked && r.recorded[fmt.Sprintf(\"%s%s%d\", u.name, begunPart",
+	},
+	{
 		Name: "saga: a name of a step leaves no room for Semel's additions", Rule: "saga 4",
 		Dir: flow, Func: "checkStep", Package: flow, Run: "TestNew_StepNameLeavesNoRoomForAdditions",
 		Old: "len(name) > maxStep", New: "len(name) > names.Max",
