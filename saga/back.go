@@ -69,13 +69,21 @@ func (r *Run) decide(caller, ctx, forward context.Context, err error) (turned bo
 	return true, r.skipped()
 }
 
-// attempts is the number of failed attempts if this one does not count.
-func (r *Run) attempts() int {
-	if r.progress {
-		return 0
+// inRow is how many attempts in a row have failed if this one fails. After an operator's
+// decision the record counts from 1 again, and soon from before again.
+func (r *Run) inRow() int {
+	n := r.x.Attempt()
+	switch {
+	case r.progress:
+		return 1
+	case n > r.before:
+		return n - r.before
 	}
-	return max(0, r.x.Attempt()-1)
+	return n
 }
+
+// attempts is the number of failed attempts for the record if this one does not count.
+func (r *Run) attempts() int { return r.before + max(0, r.inRow()-1) }
 
 // waits is the error of a run that waits for a time or an event.
 func (r *Run) waits() error {
@@ -103,11 +111,14 @@ func (r *Run) skipped() error {
 func (r *Run) turnBack(ctx context.Context) error {
 	if r.recorded[backStep] == nil {
 		f, err := r.recordBack(ctx, r.back)
-		if err != nil {
-			return r.lockedAgain(err)
+		switch {
+		case errors.Is(err, semel.ErrInvalid) || errors.Is(err, store.ErrTooLarge):
+			return &effect.Stuck{Err: fmt.Errorf("it cannot be recorded that the saga turns back: %w", err)}
+		case err != nil:
+			return r.interrupted(err)
 		}
 		r.mu.Lock()
-		r.back = f
+		r.back, r.before = f, max(0, r.x.Attempt()-1)
 		r.mu.Unlock()
 	}
 	r.mu.Lock()

@@ -42,6 +42,7 @@ type Run struct {
 	uses     map[string]*use        // by name
 	started  []*use                 // in the order of their start
 	back     *semel.Failure         // the saga has turned back, so that no step starts
+	before   int                    // the attempts before it turned back, which do not count for UndoAttempts
 	pausing  bool                   // the run ends: it waits for a time or an event
 	pause    time.Duration          // how long
 	stuck    error                  // the run ends: only an operator can say how it goes on
@@ -158,14 +159,14 @@ func (r *Run) check() error {
 
 // begin finds out whether the saga has turned back, or must.
 func (r *Run) begin(ctx context.Context) error {
-	if r.recorded[backStep] != nil {
+	if turned := r.recorded[backStep]; turned != nil {
 		f, err := r.recordBack(ctx, nil)
 		if err != nil {
 			return err
 		}
-		r.back = f
+		r.back, r.before = f, max(0, turned.Attempt-1) // an operator's has none
 	}
-	if name, most := r.limit(); most > 0 && r.x.Attempt() > most {
+	if name, most := r.limit(); most > 0 && r.inRow() > most {
 		return &effect.Stuck{Err: fmt.Errorf("%s (%d) is used up; the process of the last attempt died, froze or lost its connection", name, most)}
 	}
 	if r.back == nil && r.rules.deadline > 0 && r.left() <= 0 {
@@ -228,15 +229,12 @@ func (r *Run) interrupted(err error) error {
 // again is the error of a run after which the saga goes on later, or is stuck after too
 // many attempts.
 func (r *Run) again(err error) error {
-	n := r.x.Attempt()
-	if r.progress {
-		n = 1
-	}
+	n := r.inRow()
 	name, most := r.limit()
 	if most > 0 && n >= most {
 		return &effect.Stuck{Err: fmt.Errorf("%s (%d) is used up; the last attempt: %s%w", name, most, r.unfinished(), err)}
 	}
-	return &effect.Pause{Wait: r.untilDeadline(r.rules.backoff(n)), Attempt: n, Err: err}
+	return &effect.Pause{Wait: r.untilDeadline(r.rules.backoff(n)), Attempt: r.before + n, Err: err}
 }
 
 // limit is how many attempts in a row may fail, and the name of that limit in a Definition.

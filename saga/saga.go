@@ -44,7 +44,8 @@ type Definition[In, Out any] struct {
 	// count begins again with an attempt that has recorded a step, unless its process
 	// died. Zero: no limit.
 	MaxAttempts int
-	// UndoAttempts is MaxAttempts for a saga that has turned back: 10 by default.
+	// UndoAttempts is MaxAttempts for a saga that has turned back: 10 by default. The
+	// attempts before that do not count.
 	UndoAttempts int
 	// Backoff is the pause after failed attempt n (1, 2, …) without progress. Nil, or if
 	// Backoff panics: 1 s, 2 s, 4 s and so on, at most 1 min.

@@ -105,7 +105,7 @@ var sagas = []Mutant{
 	{
 		Name: "a saga that turned back is not read as such", Rule: "saga 5",
 		Dir: flow, Func: "(*Run).begin", Package: flow, Run: "TestRule5_ProcessDiesInFirstCompensation_StaysTurnedBack",
-		Old: "if r.recorded[backStep] != nil {", New: "if r.recorded[backStep] != nil && r.pausing {",
+		Old: "turned != nil {", New: "turned != nil && r.pausing {",
 	},
 	{
 		Name: "that a sleep is over is not recorded", Rule: "saga 5",
@@ -218,7 +218,7 @@ var sagas = []Mutant{
 	{
 		Name: "a saga that an operator turned back goes on", Rule: "saga 5",
 		Dir: flow, Func: "(*Run).begin", Package: flow, Run: "TestCampaign_SagasUnderFaults_RulesHold",
-		Old: "if r.recorded[backStep] != nil {", New: "if r.recorded[backStep] != nil && r.stuck != nil {",
+		Old: "turned != nil {", New: "turned != nil && r.stuck != nil {",
 	},
 	{
 		Name: "a compensation sends the key of its step", Rule: "saga 8",

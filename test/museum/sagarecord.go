@@ -13,6 +13,21 @@ var sagaRecords = []Mutant{
 		Old: "if r.recorded[fmt.Sprintf(\"%s%s%d\", u.name, begunPart", New: "if parked && r.recorded[fmt.Sprintf(\"%s%s%d\", u.name, begunPart",
 	},
 	{
+		Name: "saga: the attempts before it turned back use up UndoAttempts", Rule: "saga 4",
+		Dir: flow, Func: "(*Run).begin", Package: flow, Run: "TestRule4_TurnedBackAfterManyAttempts",
+		Old: "max(0, turned.Attempt-1)", New: "min(0, turned.Attempt-1)",
+	},
+	{
+		Name: "saga: a compensation that always fails is never given up", Rule: "saga 4",
+		Dir: flow, Func: "(*Run).again", Package: flow, Run: "TestRule4_TurnedBackAfterSomeAttempts",
+		Old: "Attempt: r.before + n", New: "Attempt: n",
+	},
+	{
+		Name: "saga: a store that does not answer uses up UndoAttempts before anything is undone", Rule: "saga 4",
+		Dir: flow, Func: "(*Run).turnBack", Package: flow, Run: "TestRule4_TurningBackIsNotRecorded",
+		Old: "return r.interrupted(err)", New: "return r.lockedAgain(err)",
+	},
+	{
 		Name: "saga: a name of a step leaves no room for Semel's additions", Rule: "saga 4",
 		Dir: flow, Func: "checkStep", Package: flow, Run: "TestNew_StepNameLeavesNoRoomForAdditions",
 		Old: "len(name) > maxStep", New: "len(name) > names.Max",
