@@ -9,6 +9,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/internal/effect"
+	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
 )
 
@@ -146,7 +147,7 @@ func await[T any](ctx context.Context, r *Run, u *use, step string, missing *sem
 // Send delivers an event to a saga that awaits it, or will. v becomes the value that
 // Await returns. Each event of a saga counts once: the first value stays, and another
 // Send of the event is no error. While a run of the saga goes on, Send waits until it
-// ends or ctx does.
+// ends, also by an error, or ctx does.
 //
 // store.ErrNotFound: no such saga has started. ErrEnded: the event came too late.
 func (s *Saga[In, Out]) Send(ctx context.Context, tenant, id, event string, v any) error {
@@ -164,7 +165,7 @@ func (s *Saga[In, Out]) Send(ctx context.Context, tenant, id, event string, v an
 	}
 	call := semel.Call{Operation: s.name, Tenant: tenant, Key: id, Payload: semel.NoPayload(), Wait: patience}
 	kept := false
-	_, err = s.visit(ctx, call, f.Record.Created, store.Owner{}, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+	record := func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		r := newRun(&s.core, &s.rules, x)
 		if err := r.load(ctx); err != nil {
 			return store.Outcome{}, r.interrupted(err)
@@ -180,7 +181,13 @@ func (s *Saga[In, Out]) Send(ctx context.Context, tenant, id, event string, v an
 		})
 		kept = err == nil
 		return store.Outcome{}, &effect.Pause{Attempt: r.attempts(), Err: err}
-	})
+	}
+	for again := true; again; {
+		_, err = s.visit(ctx, call, f.Record.Created, store.Owner{}, record)
+		_, claimed := errors.AsType[*effect.Pause](err)
+		// The run that Send has waited for may have failed.
+		again = !claimed && (errors.Is(err, semel.ErrReleased) || errors.Is(err, semel.ErrInProgress) && retry.Pause(ctx, look))
+	}
 	if kept {
 		s.nudgeWorker()
 		return nil

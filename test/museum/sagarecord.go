@@ -28,6 +28,11 @@ var sagaRecords = []Mutant{
 		Old: "return r.interrupted(err)", New: "return r.lockedAgain(err)",
 	},
 	{
+		Name: "saga: an event is refused if the run that it waits for fails", Rule: "saga 7",
+		Dir: flow, Func: "(*Saga).Send", Package: flow, Run: "TestSend_RunFailsMeanwhile",
+		Old: "errors.Is(err, semel.ErrReleased) ||", New: "errors.Is(err, semel.ErrReleased) && kept ||",
+	},
+	{
 		Name: "saga: a name of a step leaves no room for Semel's additions", Rule: "saga 4",
 		Dir: flow, Func: "checkStep", Package: flow, Run: "TestNew_StepNameLeavesNoRoomForAdditions",
 		Old: "len(name) > maxStep", New: "len(name) > names.Max",
