@@ -165,7 +165,7 @@ func (r *Run) compensate(ctx context.Context, u *use) error {
 		}
 		return o, err
 	})
-	if err == nil {
+	if err == nil || res.Replayed && errors.Is(err, semel.ErrNotKept) {
 		r.noteProgress(&res)
 		return nil
 	}

@@ -271,12 +271,15 @@ func (r *Run) noteProgress(res *semel.Result) {
 func (r *Run) recordBack(ctx context.Context, f *semel.Failure) (*semel.Failure, error) {
 	res, err := r.core.guard.Run(ctx, r.x.Step(backStep), func(context.Context, *semel.Execution) (store.Outcome, error) {
 		body, err := json.Marshal(f)
-		if len(body) > maxInput {
+		if len(body) > min(maxInput, r.core.driver.Options().MaxOutcome) {
 			body, err = json.Marshal(&semel.Failure{Code: f.Code, Message: "the failure was too large to keep"})
 		}
 		return store.Outcome{Body: body}, err
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, semel.ErrNotKept): // it is recorded, without the failure
+		return &semel.Failure{Code: "failure_not_kept", Message: "the failure was too large to keep"}, nil
+	case err != nil:
 		return nil, err
 	}
 	r.noteProgress(&res)

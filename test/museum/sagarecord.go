@@ -33,6 +33,21 @@ var sagaRecords = []Mutant{
 		Old: "errors.Is(err, semel.ErrReleased) ||", New: "errors.Is(err, semel.ErrReleased) && kept ||",
 	},
 	{
+		Name: "saga: a failure without its body keeps it from being undone", Rule: "saga 5",
+		Dir: flow, Func: "(*Run).recordBack", Package: flow, Run: "TestRule5_FailureTooLargeToKeep",
+		Old: "case errors.Is(err, semel.ErrNotKept):", New: "case errors.Is(err, semel.ErrNotKept) && r.pausing:",
+	},
+	{
+		Name: "saga: the bound of a kept failure is not that of the Guard", Rule: "saga 5",
+		Dir: flow, Func: "(*Run).recordBack", Package: flow, Run: "TestRule5_FailureTooLargeToKeep",
+		Old: "min(maxInput, r.core.driver.Options().MaxOutcome)", New: "maxInput",
+	},
+	{
+		Name: "saga: a compensation that is recorded without an outcome is not done", Rule: "saga 4",
+		Dir: flow, Func: "(*Run).compensate", Package: flow, Run: "TestRule4_CompensationWithoutOutcome",
+		Old: "res.Replayed && errors.Is(err, semel.ErrNotKept)", New: "res.Replayed && errors.Is(err, semel.ErrNotKept) && gaveUp",
+	},
+	{
 		Name: "saga: a name of a step leaves no room for Semel's additions", Rule: "saga 4",
 		Dir: flow, Func: "checkStep", Package: flow, Run: "TestNew_StepNameLeavesNoRoomForAdditions",
 		Old: "len(name) > maxStep", New: "len(name) > names.Max",
