@@ -141,8 +141,16 @@ func (c *core) get(ctx context.Context, k store.Key) (f store.Found, err error) 
 	return f, err
 }
 
-// maxInput is the most bytes of an input. It counts for store.MaxStepBytes.
+// maxInput is the most bytes of an input or an event. They count for store.MaxStepBytes.
 const maxInput = 256 << 10
+
+// checkSize refuses an input or an event that the saga could not keep.
+func (c *core) checkSize(kind string, size int) error {
+	if most := min(maxInput, c.driver.Options().MaxOutcome); size > most {
+		return fmt.Errorf("saga: the %s has %d bytes; at most %d are allowed, so keep large ones elsewhere", kind, size, most)
+	}
+	return nil
+}
 
 // input returns the input of the saga: the recorded one or, if there is none, in, after
 // it has been recorded. If both are missing, the saga was never acknowledged.
@@ -152,8 +160,8 @@ func (s *Saga[In, Out]) input(ctx context.Context, r *Run, in *In) (v In, err er
 	}
 	res, err := s.guard.Run(ctx, r.x.Step(inputStep), func(context.Context, *semel.Execution) (store.Outcome, error) {
 		o, err := r.driver.Encode(in)
-		if most := min(maxInput, s.driver.Options().MaxOutcome); err == nil && len(o.Body) > most {
-			err = fmt.Errorf("saga: the input has %d bytes; at most %d are allowed, so keep large inputs elsewhere", len(o.Body), most)
+		if err == nil {
+			err = s.checkSize("input", len(o.Body))
 		}
 		return o, err
 	})

@@ -55,12 +55,12 @@ func TestRule5_FailureTooLargeToKeep_CompensationsGoOn(t *testing.T) {
 	}
 }
 
-// fullRecord is a store that keeps steps of compensations without their outcome only, as
+// fullRecord is a store that keeps compensations and events without their outcome only, as
 // DynamoDB does with a record that is nearly full.
 type fullRecord struct{ *memstore.Store }
 
 func (f fullRecord) RecordStep(ctx context.Context, l store.Lease, s store.Step) error {
-	if strings.HasSuffix(s.Name, ":undo") && !s.Outcome.Gone {
+	if (strings.HasSuffix(s.Name, ":undo") || strings.HasSuffix(s.Name, ":event")) && !s.Outcome.Gone {
 		return store.ErrTooLarge
 	}
 	return f.Store.RecordStep(ctx, l, s)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/semel-go/semel"
@@ -73,10 +74,18 @@ func (r *Run) timeLeft(ctx context.Context, name string, d time.Duration) (time.
 
 // ifRecorded notes an error of a step that is recorded.
 func (r *Run) ifRecorded(name string, err error) error {
-	if r.recorded[name] == nil {
+	switch {
+	case r.recorded[name] == nil:
 		return err
+	case !errors.Is(err, semel.ErrNotKept):
+		return r.cannotRead(err)
+	case r.back != nil: // no run went on from here
+		return errTurnedBack
 	}
-	return r.cannotRead(err)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	step, _, _ := strings.Cut(name, ":")
+	return r.stick(fmt.Errorf("step %q: the record had no room for its event or its time", step))
 }
 
 // waitFor ends the run. The saga goes on after d at the latest.
@@ -150,6 +159,7 @@ func await[T any](ctx context.Context, r *Run, u *use, step string, missing *sem
 // ends, also by an error, or ctx does.
 //
 // store.ErrNotFound: no such saga has started. ErrEnded: the event came too late.
+// ErrInvalid: v is too large, with the bounds of an input, or cannot be encoded.
 func (s *Saga[In, Out]) Send(ctx context.Context, tenant, id, event string, v any) error {
 	fail := func(reason, cause error) error {
 		return &semel.Error{Reason: reason, Operation: s.name, Cause: cause}
@@ -177,7 +187,14 @@ func (s *Saga[In, Out]) Send(ctx context.Context, tenant, id, event string, v an
 			return store.Outcome{}, &effect.Pause{Attempt: r.attempts(), Err: fail(ErrEnded, nil)}
 		}
 		_, err := s.guard.Run(ctx, x.Step(event+eventPart), func(context.Context, *semel.Execution) (store.Outcome, error) {
-			return r.driver.Encode(v)
+			o, err := r.driver.Encode(v)
+			if err == nil {
+				err = s.checkSize("event", len(o.Body))
+			}
+			if err != nil {
+				err = fail(semel.ErrInvalid, err)
+			}
+			return o, err
 		})
 		kept = err == nil
 		return store.Outcome{}, &effect.Pause{Attempt: r.attempts(), Err: err}

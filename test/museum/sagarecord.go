@@ -48,6 +48,21 @@ var sagaRecords = []Mutant{
 		Old: "res.Replayed && errors.Is(err, semel.ErrNotKept)", New: "res.Replayed && errors.Is(err, semel.ErrNotKept) && gaveUp",
 	},
 	{
+		Name: "saga: an event that is too large is acknowledged", Rule: "saga 7",
+		Dir: flow, Func: "(*Saga).Send", Package: flow, Run: "TestSend_EventTooLarge",
+		Old: `err = s.checkSize("event", len(o.Body))`, New: `err = s.checkSize("event", 0)`,
+	},
+	{
+		Name: "saga: it asks for ever for an event that has no value", Rule: "saga 6",
+		Dir: flow, Func: "(*Run).ifRecorded", Package: flow, Run: "TestAwait_EventWithoutValue",
+		Old: "!errors.Is(err, semel.ErrNotKept):", New: "!r.pausing:",
+	},
+	{
+		Name: "saga: an event without a value keeps a saga from turning back", Rule: "saga 5",
+		Dir: flow, Func: "(*Run).ifRecorded", Package: flow, Run: "TestAwait_EventWithoutValue",
+		Old: "case r.back != nil:", New: "case r.back != nil && r.pausing:",
+	},
+	{
 		Name: "saga: a name of a step leaves no room for Semel's additions", Rule: "saga 4",
 		Dir: flow, Func: "checkStep", Package: flow, Run: "TestNew_StepNameLeavesNoRoomForAdditions",
 		Old: "len(name) > maxStep", New: "len(name) > names.Max",
