@@ -16,8 +16,8 @@ import (
 
 // end decides how a run goes on after the definition has returned err, and runs the
 // compensations if the saga has turned back. Nil: the saga has succeeded.
-func (r *Run) end(caller, ctx, forward context.Context, err error) error {
-	turned, err := r.decide(caller, ctx, forward, err)
+func (r *Run) end(ctx, forward context.Context, err error) error {
+	turned, err := r.decide(ctx, forward, err)
 	if err != nil || !turned {
 		return err
 	}
@@ -26,7 +26,7 @@ func (r *Run) end(caller, ctx, forward context.Context, err error) error {
 
 // decide is end without the compensations. It waits for the steps that the definition has
 // left running, because until they end nobody knows whether they have to be undone.
-func (r *Run) decide(caller, ctx, forward context.Context, err error) (turned bool, _ error) {
+func (r *Run) decide(ctx, forward context.Context, err error) (turned bool, _ error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for r.running > 0 {
@@ -57,7 +57,7 @@ func (r *Run) decide(caller, ctx, forward context.Context, err error) (turned bo
 			}
 		case err == nil:
 			return false, r.skipped()
-		case caller.Err() != nil: // the attempt did not fail
+		case r.ending() != nil: // the attempt did not fail
 			return false, &effect.Pause{Attempt: r.attempts(), Err: err}
 		default:
 			return false, r.again(err)

@@ -34,7 +34,7 @@ func (s *Saga[In, Out]) Do(ctx context.Context, tenant, id string, in In) (out O
 		var fence uint64
 		res, err := s.visit(ctx, call, time.Time{}, store.Owner{}, func(run context.Context, x *semel.Execution) (store.Outcome, error) {
 			fence = x.Fence()
-			return s.run(ctx, run, x, &in)
+			return s.run(ctx, run, 0, x, &in)
 		})
 		pause, paused := errors.AsType[*effect.Pause](err)
 		switch {

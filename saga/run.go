@@ -35,6 +35,7 @@ type Run struct {
 	rules  *rules
 	x      *semel.Execution
 	driver executionMethods
+	ending func() error // not nil: the caller's context has ended, and no step starts
 
 	mu       sync.Mutex
 	recorded map[string]*store.Step // when the run began; skipped ones by what is skipped
@@ -100,10 +101,11 @@ func (r *Run) load(ctx context.Context) (err error) {
 	return nil
 }
 
-// run is the handler of a saga's call. The end of caller cancels steps, and not
-// compensations. in is nil in a worker.
-func (s *Saga[In, Out]) run(caller, ctx context.Context, x *semel.Execution, in *In) (store.Outcome, error) {
+// run is the handler of a saga's call. After the end of caller no step starts, and after
+// drain it cancels steps; it does not end compensations. in is nil in a worker.
+func (s *Saga[In, Out]) run(caller, ctx context.Context, drain time.Duration, x *semel.Execution, in *In) (store.Outcome, error) {
 	r := newRun(&s.core, &s.rules, x)
+	r.ending = caller.Err
 	if err := r.load(ctx); err != nil {
 		return store.Outcome{}, r.interrupted(err)
 	}
@@ -117,10 +119,10 @@ func (s *Saga[In, Out]) run(caller, ctx context.Context, x *semel.Execution, in 
 	if err != nil {
 		return store.Outcome{}, r.interrupted(err)
 	}
-	forward, cancel := r.forward(caller, ctx)
+	forward, cancel := r.forward(caller, ctx, drain)
 	defer cancel()
 	out, err := s.call(forward, r, input)
-	if err = r.end(caller, ctx, forward, err); err != nil {
+	if err = r.end(ctx, forward, err); err != nil {
 		return store.Outcome{}, err
 	}
 	o, err := r.driver.Encode(out)
@@ -173,46 +175,6 @@ func (r *Run) begin(ctx context.Context) error {
 		return r.tooLate()
 	}
 	return nil
-}
-
-// left is the time until the deadline.
-func (r *Run) left() time.Duration {
-	return r.driver.Created().Add(r.rules.deadline).Sub(r.driver.Now())
-}
-
-// untilDeadline is d, or the time until the deadline if that is shorter.
-func (r *Run) untilDeadline(d time.Duration) time.Duration {
-	if r.back != nil || r.rules.deadline == 0 {
-		return d
-	}
-	return min(d, max(0, r.left()))
-}
-
-// tooLate turns the saga back at its deadline, or parks it.
-func (r *Run) tooLate() error {
-	if r.rules.park {
-		return &effect.Stuck{Err: fmt.Errorf("the deadline of %v has passed", r.rules.deadline)}
-	}
-	r.back = &semel.Failure{Code: CodeDeadline, Message: fmt.Sprintf("the deadline of %v has passed", r.rules.deadline)}
-	return nil
-}
-
-var errDeadline = errors.New("saga: the deadline has passed")
-
-// forward is the context of the definition. If the saga has turned back, the definition
-// only gets what is recorded, and nothing cancels that but the loss of the lease.
-func (r *Run) forward(caller, ctx context.Context) (context.Context, context.CancelFunc) {
-	if r.back != nil {
-		return ctx, func() {}
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(caller, func() { cancel(context.Cause(caller)) })
-	end := context.CancelFunc(func() { stop(); cancel(nil) })
-	if r.rules.deadline == 0 {
-		return ctx, end
-	}
-	ctx, stopTimer := context.WithTimeoutCause(ctx, r.left(), errDeadline)
-	return ctx, func() { stopTimer(); end() }
 }
 
 // interrupted is the error of a run that ends before it has called the definition.

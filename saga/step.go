@@ -183,6 +183,10 @@ func (r *Run) reach(u *use, parked bool, begun *int) error {
 		u.state = held
 		return r.stick(fmt.Errorf("step %q began in an earlier attempt, and may have happened", u.name))
 	}
+	if r.back == nil && r.ending() != nil { // also if Run ignores the error
+		u.state, r.pausing, r.pause = noEffect, true, 0
+		return errPaused
+	}
 	if r.back == nil {
 		return nil
 	}

@@ -22,6 +22,9 @@ type WorkOptions struct {
 	Concurrency int
 	// Every is how often Work asks the store for sagas that are due: 1 s by default.
 	Every time.Duration
+	// Drain is how long the running steps may go on after Work's context has ended, before
+	// their contexts end, too: 30 s by default.
+	Drain time.Duration
 	// OnError gets the errors of the store. Work goes on after them. The errors of
 	// sagas are events of the Guard (semel.Options.Observe). A panic of OnError is logged
 	// and has no effect. Nil: none.
@@ -37,8 +40,12 @@ func (o *WorkOptions) report(ctx context.Context, err error) {
 
 // Work runs the sagas of this definition that are due: the saga was started, its process
 // died, its pause is over, or its event has come. Any number of processes may
-// work. Work returns nil when ctx ends, after the steps that are running have ended;
-// compensations of a saga that has turned back go on first.
+// work.
+//
+// When ctx ends, no further step starts, and running ones may go on for Drain. Then their
+// contexts end: a Parked step that returns because of that is in doubt, and its saga stuck.
+// Work returns nil after they have ended; compensations of a saga that has turned back go
+// on first.
 func (s *Saga[In, Out]) Work(ctx context.Context, o *WorkOptions) error {
 	var d WorkOptions
 	if o != nil {
@@ -50,8 +57,9 @@ func (s *Saga[In, Out]) Work(ctx context.Context, o *WorkOptions) error {
 	if d.Every == 0 {
 		d.Every = time.Second
 	}
-	if d.Concurrency < 0 || d.Every < 0 {
-		return &semel.Error{Reason: semel.ErrInvalid, Operation: s.name, Cause: fmt.Errorf("saga: Concurrency %d and Every %v must not be negative", d.Concurrency, d.Every)}
+	d.Drain = cmp.Or(d.Drain, 30*time.Second)
+	if d.Concurrency < 0 || d.Every < 0 || d.Drain < 0 {
+		return &semel.Error{Reason: semel.ErrInvalid, Operation: s.name, Cause: fmt.Errorf("saga: Concurrency %d, Every %v and Drain %v must not be negative", d.Concurrency, d.Every, d.Drain)}
 	}
 	slots := make(chan struct{}, d.Concurrency)
 	ended := make(chan struct{}, 1)
@@ -71,7 +79,7 @@ func (s *Saga[In, Out]) Work(ctx context.Context, o *WorkOptions) error {
 					default:
 					}
 				}()
-				d.report(ctx, s.work(ctx, t))
+				d.report(ctx, s.work(ctx, t, d.Drain))
 			})
 		}
 		if more {
@@ -175,7 +183,7 @@ func (f *finder) postpone(ctx context.Context, due []store.Timer) []changed {
 
 // work looks at a saga whose timer was due, and runs it if it can go on. A worker that stops
 // ends its look first, because nobody else may look soon.
-func (s *Saga[In, Out]) work(ctx context.Context, t store.Timer) error {
+func (s *Saga[In, Out]) work(ctx context.Context, t store.Timer, drain time.Duration) error {
 	look := context.WithoutCancel(ctx)
 	f, err := s.get(look, t.Key)
 	if errors.Is(err, store.ErrNotFound) {
@@ -203,7 +211,7 @@ func (s *Saga[In, Out]) work(ctx context.Context, t store.Timer) error {
 	}
 	// The errors of the run are events of the Guard, and the timer brings the saga back.
 	_, _ = s.visit(ctx, call, r.Created, t.Version, func(run context.Context, x *semel.Execution) (store.Outcome, error) {
-		return s.run(ctx, run, x, nil)
+		return s.run(ctx, run, drain, x, nil)
 	})
 	return nil
 }

@@ -95,7 +95,7 @@ var sagas = []Mutant{
 	{
 		Name: "the end of the caller ends compensations", Rule: "saga 4",
 		Dir: flow, Func: "(*Saga).run", Package: flow, Run: "TestRule4_CallerLeaves_CompensationsGoOn",
-		Old: "r.end(caller, ctx, forward, err)", New: "r.end(caller, forward, forward, err)",
+		Old: "r.end(ctx, forward, err)", New: "r.end(forward, forward, err)",
 	},
 	{
 		Name: "a compensation that gives up counts as done", Rule: "saga 4",

@@ -63,6 +63,21 @@ var sagaRecords = []Mutant{
 		Old: "case r.back != nil:", New: "case r.back != nil && r.pausing:",
 	},
 	{
+		Name: "saga: a worker that stops cancels its steps at once", Rule: "saga 7",
+		Dir: flow, Func: "(*Run).forward", Package: flow, Run: "TestWork_StopsDuringStepThatHeedsItsContext",
+		Old: "time.NewTimer(drain)", New: "time.NewTimer(0 * drain)",
+	},
+	{
+		Name: "saga: a worker that stops starts further steps", Rule: "saga 7",
+		Dir: flow, Func: "(*Run).reach", Package: flow, Run: "TestWork_StopsDuringStepThatHeedsItsContext",
+		Old: "if r.back == nil && r.ending() != nil {", New: "if r.back == nil && r.ending() != nil && r.pausing {",
+	},
+	{
+		Name: "saga: it ends because its worker stops, if the definition ignores the error", Rule: "saga 1",
+		Dir: flow, Func: "(*Run).reach", Package: flow, Run: "TestWork_StopsBeforeStepWhoseErrorIsIgnored",
+		Old: "u.state, r.pausing, r.pause = noEffect, true, 0", New: "u.state = noEffect",
+	},
+	{
 		Name: "saga: a name of a step leaves no room for Semel's additions", Rule: "saga 4",
 		Dir: flow, Func: "checkStep", Package: flow, Run: "TestNew_StepNameLeavesNoRoomForAdditions",
 		Old: "len(name) > maxStep", New: "len(name) > names.Max",
