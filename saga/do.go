@@ -117,7 +117,11 @@ func (c *core) begun(ctx context.Context, k store.Key) (bool, error) {
 		return false, err
 	}
 	journal, _ := store.As[store.Journal](c.store)
-	steps, err := journal.Steps(ctx, f.Record.Lease())
+	var steps []store.Step
+	err = retry.Ask(ctx, storeTimeout, func(ctx context.Context) (err error) {
+		steps, err = journal.Steps(ctx, f.Record.Lease())
+		return err
+	})
 	if errors.Is(err, store.ErrLeaseLost) {
 		return false, nil // it has changed hands: ask again
 	}

@@ -20,7 +20,8 @@ const stuckLook = 10 * time.Minute
 
 // visit claims the saga of a call, runs fn under the claim, and keeps the saga's timer:
 //
-//   - The timer is set before anything of the saga is recorded.
+//   - The timer is set before anything of the saga is recorded. If the process dies before
+//     that, a sweep sets it, so that a worker frees the id.
 //   - It is due when the lease of the run can have expired, at the latest.
 //   - It is dropped only after the saga has ended.
 //

@@ -243,7 +243,16 @@ func (s *sweeper) recover(ctx context.Context, r *store.Record, now time.Time, s
 	p.FormerOwners = r.FormerOwnersAfter(p.State)
 	limited, cancel := context.WithTimeout(ctx, s.options.StoreTimeout)
 	defer cancel()
-	f, err := retry.Do(limited, func() (store.Found, error) { return s.store.Swap(limited, r.Seen(), p) })
+	timers, hasTimers := store.As[store.Timers](s.store)
+	f, err := retry.Do(limited, func() (f store.Found, err error) {
+		if hasTimers && lapsed.IsSaga(r.Key) { // its process may have died before it made one
+			_, err = timers.SetTimer(limited, r.Key, store.Owner{}, lapsed.NewOwner(), 0)
+		}
+		if err != nil {
+			return f, err
+		}
+		return s.store.Swap(limited, r.Seen(), p)
+	})
 	err = s.explainLimit(ctx, limited, err)
 	switch {
 	case errors.Is(err, store.ErrNotFound) || err == nil && !f.Won:

@@ -78,6 +78,16 @@ var sagaRecords = []Mutant{
 		Old: "u.state, r.pausing, r.pause = noEffect, true, 0", New: "u.state = noEffect",
 	},
 	{
+		Name: "saga: a sweep leaves one that never began where no worker finds it", Rule: "saga 7",
+		Dir: "sweep", Func: "(*sweeper).recover", Package: flow, Run: "TestRule7_ProcessDiesBeforeTimer",
+		Old: "if hasTimers && lapsed.IsSaga(r.Key) {", New: "if !hasTimers && lapsed.IsSaga(r.Key) {",
+	},
+	{
+		Name: "saga: Start waits for ever for a store that does not answer", Rule: "saga 7",
+		Dir: flow, Func: "(*core).begun", Package: flow, Run: "TestStart_StoreDoesNotAnswer",
+		Old: "retry.Ask(ctx, storeTimeout,", New: "retry.Ask(ctx, 1000*storeTimeout,",
+	},
+	{
 		Name: "saga: a name of a step leaves no room for Semel's additions", Rule: "saga 4",
 		Dir: flow, Func: "checkStep", Package: flow, Run: "TestNew_StepNameLeavesNoRoomForAdditions",
 		Old: "len(name) > maxStep", New: "len(name) > names.Max",
