@@ -200,3 +200,23 @@ func (d driverExecution) Steps(ctx context.Context) (map[string]*store.Step, err
 	maps.Copy(steps, j.recorded.byName)
 	return steps, nil
 }
+
+// Kept is how many steps the record has or may have soon, and the sum of their sizes.
+func (d driverExecution) Kept() (count, bytes int) {
+	j := d.x.journal
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.others(&runningStep{}, true)
+}
+
+// sagaRoom is what the results of a saga's steps leave of store.MaxStepBytes: room for its
+// compensations, and for an operator's decisions.
+const sagaRoom = 128 << 10
+
+// maxResults is the size of the record's steps beyond which no result is kept.
+func (j *journal) maxResults() int {
+	if lapsed.IsSaga(j.x.lease.Key) {
+		return store.MaxStepBytes - sagaRoom
+	}
+	return store.MaxStepBytes
+}

@@ -226,7 +226,7 @@ func (j *journal) isLoaded() bool {
 func (j *journal) fit(s *runningStep, step *store.Step) *store.Step {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if _, bytes := j.others(s, false); j.kind == stepsRecorded && bytes+step.Size() > store.MaxStepBytes {
+	if _, bytes := j.others(s, false); j.kind == stepsRecorded && bytes+step.Size() > j.maxResults() {
 		step.Outcome = tombstone(step.Outcome)
 	}
 	return step

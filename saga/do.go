@@ -3,7 +3,6 @@ package saga
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/semel-go/semel"
@@ -148,14 +147,6 @@ func (c *core) get(ctx context.Context, k store.Key) (f store.Found, err error) 
 // maxInput is the most bytes of an input or an event. They count for store.MaxStepBytes.
 const maxInput = 256 << 10
 
-// checkSize refuses an input or an event that the saga could not keep.
-func (c *core) checkSize(kind string, size int) error {
-	if most := min(maxInput, c.driver.Options().MaxOutcome); size > most {
-		return fmt.Errorf("saga: the %s has %d bytes; at most %d are allowed, so keep large ones elsewhere", kind, size, most)
-	}
-	return nil
-}
-
 // input returns the input of the saga: the recorded one or, if there is none, in, after
 // it has been recorded. If both are missing, the saga was never acknowledged.
 func (s *Saga[In, Out]) input(ctx context.Context, r *Run, in *In) (v In, err error) {
@@ -165,7 +156,7 @@ func (s *Saga[In, Out]) input(ctx context.Context, r *Run, in *In) (v In, err er
 	res, err := s.guard.Run(ctx, r.x.Step(inputStep), func(context.Context, *semel.Execution) (store.Outcome, error) {
 		o, err := r.driver.Encode(in)
 		if err == nil {
-			err = s.checkSize("input", len(o.Body))
+			err = r.checkSize("input", len(o.Body))
 		}
 		return o, err
 	})

@@ -228,36 +228,7 @@ func decisionSteps(seen *store.Record, recorded []store.Step, i *Intervention) (
 		}
 		steps = append(steps, store.Step{Name: backStep, Outcome: store.Outcome{Body: body}})
 	}
-	return steps, checkRoom(recorded, steps, stuck, i.Back)
-}
-
-// A decision leaves so much room in the record for later steps. One that turns the saga back
-// may use the steps.
-const (
-	roomSteps = 100
-	roomBytes = 64 << 10
-)
-
-// checkRoom refuses a decision after which the record had no room for the compensations, or
-// for the decision to turn back.
-func checkRoom(recorded, added []store.Step, stuck history.StuckSaga, back bool) error {
-	count, size := len(recorded)+len(added)+len(stuck.Steps), 0
-	if !back {
-		count += roomSteps
-	}
-	for _, s := range recorded {
-		if !strings.Contains(s.Name, ":") {
-			count++ // its compensation
-		}
-	}
-	for _, s := range slices.Concat(recorded, added) {
-		size += s.Size()
-	}
-	if count > store.MaxSteps || size > store.MaxStepBytes-roomBytes {
-		return fmt.Errorf("the saga has %d steps recorded, and with this decision its record had no room for later ones, because it keeps at most %d steps of %d bytes in all: turn the saga back, or give a smaller result",
-			len(recorded), store.MaxSteps, store.MaxStepBytes)
-	}
-	return nil
+	return steps, roomFor(recorded, steps, stuck, i.Back)
 }
 
 // canSkip refuses to skip what the saga is not stuck at, such as a name with a typing error.

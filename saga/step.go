@@ -98,6 +98,9 @@ func StepIn[T any](ctx context.Context, r *Run, atomic semel.Runner, name string
 		option(&o)
 	}
 	u := &use{name: name}
+	if o.parked {
+		u.marks = 2
+	}
 	if undo != nil {
 		u.undo = func(ctx context.Context, at At) error { return undo(ctx, at, v) }
 	}
@@ -188,7 +191,7 @@ func (r *Run) reach(u *use, parked bool, begun *int) error {
 		return errPaused
 	}
 	if r.back == nil {
-		return nil
+		return r.checkRoom(u)
 	}
 	if parked { // it has not begun
 		u.state = noEffect

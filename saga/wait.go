@@ -29,7 +29,7 @@ var ErrEnded = errors.New("saga: has ended, or does not wait for this event any 
 // reaches this point. Meanwhile no process is busy with it. If Sleep returns an error,
 // Run must return it.
 func Sleep(ctx context.Context, r *Run, name string, d time.Duration) error {
-	u := &use{name: name, state: noEffect}
+	u := &use{name: name, state: noEffect, marks: 1}
 	if err := r.reach(u, false, new(int)); err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (r *Run) waitFor(d time.Duration) error {
 // ends with a *semel.Failure of CodeNoEvent, and a later event is refused. If Await
 // returns another error, Run must return it.
 func Await[T any](ctx context.Context, r *Run, name string, within time.Duration) (v T, err error) {
-	u := &use{name: name, state: noEffect}
+	u := &use{name: name, state: noEffect, marks: 1}
 	if err := r.reach(u, false, new(int)); err != nil && (!errors.Is(err, errTurnedBack) || r.recorded[name+eventPart] == nil) {
 		return v, err
 	}
@@ -159,7 +159,8 @@ func await[T any](ctx context.Context, r *Run, u *use, step string, missing *sem
 // ends, also by an error, or ctx does.
 //
 // store.ErrNotFound: no such saga has started. ErrEnded: the event came too late.
-// ErrInvalid: v is too large, with the bounds of an input, or cannot be encoded.
+// ErrInvalid: v is larger than an input may be, or does not fit into the record, or cannot
+// be encoded.
 func (s *Saga[In, Out]) Send(ctx context.Context, tenant, id, event string, v any) error {
 	fail := func(reason, cause error) error {
 		return &semel.Error{Reason: reason, Operation: s.name, Cause: cause}
@@ -189,7 +190,7 @@ func (s *Saga[In, Out]) Send(ctx context.Context, tenant, id, event string, v an
 		_, err := s.guard.Run(ctx, x.Step(event+eventPart), func(context.Context, *semel.Execution) (store.Outcome, error) {
 			o, err := r.driver.Encode(v)
 			if err == nil {
-				err = s.checkSize("event", len(o.Body))
+				err = r.checkSize("event", len(o.Body))
 			}
 			if err != nil {
 				err = fail(semel.ErrInvalid, err)

@@ -88,6 +88,26 @@ var sagaRecords = []Mutant{
 		Old: "retry.Ask(ctx, storeTimeout,", New: "retry.Ask(ctx, 1000*storeTimeout,",
 	},
 	{
+		Name: "saga: steps use up the room for compensations", Rule: "saga 4",
+		Dir: flow, Func: "(*Run).checkRoom", Package: flow, Run: "TestStep_RecordNearlyFull",
+		Old: "if s.undo != nil {", New: "if s.undo != nil && s == u {",
+	},
+	{
+		Name: "saga: a Parked step without effect uses up the room to turn back", Rule: "saga 4",
+		Dir: flow, Func: "(*Run).reach", Package: flow, Run: "TestStep_RecordNearlyFull",
+		Old: "return r.checkRoom(u)", New: "return nil",
+	},
+	{
+		Name: "saga: results use up the room for compensations", Rule: "saga 4",
+		Dir: core, Func: "(*journal).maxResults", Package: flow, Run: "TestStep_RecordNearlyFull",
+		Old: "store.MaxStepBytes - sagaRoom", New: "store.MaxStepBytes",
+	},
+	{
+		Name: "saga: an event that does not fit into the record is acknowledged", Rule: "saga 7",
+		Dir: flow, Func: "(*Run).checkSize", Package: flow, Run: "TestSend_RecordNearlyFull",
+		Old: "store.MaxStepBytes-2*roomBytes-kept-512", New: "store.MaxStepBytes",
+	},
+	{
 		Name: "saga: a name of a step leaves no room for Semel's additions", Rule: "saga 4",
 		Dir: flow, Func: "checkStep", Package: flow, Run: "TestNew_StepNameLeavesNoRoomForAdditions",
 		Old: "len(name) > maxStep", New: "len(name) > names.Max",
