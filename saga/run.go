@@ -57,7 +57,7 @@ type Run struct {
 // use is one step of a Run.
 type use struct {
 	name  string
-	marks int // what it can record besides its end
+	marks int // the steps that it can record besides its end
 	state useState
 	undo  func(ctx context.Context, at At) error // nil: nothing to undo
 }

@@ -50,7 +50,7 @@ var sagaRecords = []Mutant{
 	{
 		Name: "saga: an event that is too large is acknowledged", Rule: "saga 7",
 		Dir: flow, Func: "(*Saga).Send", Package: flow, Run: "TestSend_EventTooLarge",
-		Old: `err = s.checkSize("event", len(o.Body))`, New: `err = s.checkSize("event", 0)`,
+		Old: `err = r.checkSize("event", len(o.Body))`, New: `err = r.checkSize("event", 0)`,
 	},
 	{
 		Name: "saga: it asks for ever for an event that has no value", Rule: "saga 6",
@@ -105,7 +105,7 @@ var sagaRecords = []Mutant{
 	{
 		Name: "saga: an event that does not fit into the record is acknowledged", Rule: "saga 7",
 		Dir: flow, Func: "(*Run).checkSize", Package: flow, Run: "TestSend_RecordNearlyFull",
-		Old: "store.MaxStepBytes-2*roomBytes-kept-512", New: "store.MaxStepBytes",
+		Old: "store.MaxStepBytes-2*roomBytes-kept-512", New: "store.MaxStepBytes-0*kept",
 	},
 	{
 		Name: "saga: a name of a step leaves no room for Semel's additions", Rule: "saga 4",

@@ -53,13 +53,13 @@ var swaps = []Mutant{
 	{
 		Name: "a sweep changes a record that has changed since it judged it", Rule: "rule 3", Parent: "M5: powertools-typescript#5714",
 		Dir: "sweep", Func: "(*sweeper).recover", Package: "sweep", Run: "TestOnce_RenewedMeanwhile_IsLeftAlone",
-		Old: "f, err := retry.Do(limited, func() (store.Found, error) { return s.store.Swap(limited, r.Seen(), p) })",
+		Old: "return s.store.Swap(limited, r.Seen(), p)",
 		New: `
 			seen, err := s.store.Get(ctx, r.Key)
 			if err != nil {
-				return err
+				return f, err
 			}
-			f, err := retry.Do(limited, func() (store.Found, error) { return s.store.Swap(limited, seen.Record.Seen(), p) })`,
+			return s.store.Swap(limited, seen.Record.Seen(), p)`,
 	},
 }
 
