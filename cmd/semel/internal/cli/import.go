@@ -26,14 +26,14 @@ type importCmd struct {
 	Match string   `name:"match" placeholder:"PATTERN" help:"Which keys of Redis, such as 'idem:*'."`
 	Name  string   `name:"name" placeholder:"PATTERN" help:"What the name of a key of Redis has: text, and {operation}, {tenant} and {key}, such as 'idem:{tenant}:{key}'."`
 	Value string   `name:"value" placeholder:"KIND" default:"json" enum:"json,body,none" help:"What a string of Redis holds: json (an object with the columns; default), body (the answer's body) or none. A hash has the columns as fields."`
-	Field []string `name:"field" placeholder:"COLUMN=NAME" help:"A column, member or field of another name, such as status=response_code. What has the column's own name is not read then. May be repeated."`
+	Field []string `name:"field" placeholder:"COLUMN=NAME" help:"Read a column from a column, member or field with another name: status=response_code reads the status from response_code, and ignores a field named status. May be repeated."`
 
 	To   string `name:"to" placeholder:"URL" default:"sqlite:semel.db" help:"The store (default ${default})."`
 	Keys string `name:"encryption-keys" placeholder:"FILE" help:"The keys that encrypt the store's records, as for semel proxy (default: they are not)."`
 
 	HashKeysFile string `name:"hash-keys-file" placeholder:"FILE" help:"The secret with which tenants and keys are hashed, as for semel proxy (default: they are stored as they are)."`
 
-	Operation string          `name:"operation" placeholder:"NAME" default:"http" help:"The operation of rows without one (default ${default}, which is semel proxy's)."`
+	Operation string          `name:"operation" placeholder:"NAME" default:"http" help:"The operation of rows without one (default ${default}, as in semel proxy)."`
 	Status    int             `name:"status" placeholder:"N" help:"The status of rows without one, 200 to 599 (default: such a row is refused)."`
 	Retention config.Duration `name:"retention" placeholder:"TIME" default:"1d" help:"How long rows without an expiry are kept from now on (default ${default})."`
 	DryRun    bool            `name:"dry-run" help:"Say what would be imported, and change nothing. The store need not exist."`

@@ -74,7 +74,7 @@ func with(ctx context.Context, u storeurl.URL, fn func(storeurl.Handle) error) (
 type keyFlags struct {
 	hashFlag
 	Key       raw `arg:"" help:"The idempotency key, without quotes."`
-	Operation raw `name:"operation" placeholder:"NAME" help:"The operation (default http, which is semel proxy's; for a hash from a log: each)."`
+	Operation raw `name:"operation" placeholder:"NAME" help:"The operation of the key (default http, as in semel proxy). If KEY is a hash from a log, the default is every operation."`
 	Tenant    raw `name:"tenant" placeholder:"NAME" help:"The tenant of the key; leave it out for scope single."`
 }
 

@@ -33,7 +33,7 @@ type inspectResolveCmd struct {
 	Status    int             `name:"status" placeholder:"CODE" help:"For happened: the status of the answer that the request would have got, such as 201. The status of your own lookup is another one. A completed record shows one: semel inspect get KEY --show-body."`
 	Header    []string        `name:"header" sep:"none" placeholder:"NAME: VALUE" help:"For happened: a header of the answer. Can be repeated."`
 	BodyFile  string          `name:"body-file" placeholder:"FILE" help:"For happened: the body of the answer, or the encoded result; - is standard input. None: an empty body."`
-	Codec     string          `name:"codec" placeholder:"NAME" help:"For happened, if the operation is a call of semel.Do: the codec of its result, such as json, which is in --body-file. Give it instead of --status; raw stands for a handler that returns an Outcome without a codec."`
+	Codec     string          `name:"codec" placeholder:"NAME" help:"For happened, if the call was made by semel.Do: how the result in --body-file is encoded, such as json. Use it instead of --status. For a handler that returns a store.Outcome without a codec, write raw."`
 	HTTP      bool            `name:"http" help:"For happened with --status: the operation is served over HTTP, although its record does not show it (semelhttp with Options.Payload)."`
 	Retention config.Duration `name:"retention" placeholder:"TIME" default:"7d" help:"How long the verdict is kept (default ${default}). Use at least the retention of the process that made the record, which is 1d for semel proxy and a Guard, and 7d for semel deliver and consumers, unless it is set. After that a repeat is a new call, so a longer time is safe."`
 }

@@ -32,7 +32,7 @@ type verifyCmd struct {
 	Keys      int             `name:"keys" placeholder:"N" default:"100" help:"Number of keys in each check (default ${default})."`
 	Parallel  int             `name:"parallel" placeholder:"N" default:"8" help:"Number of callers that race for a key (default ${default})."`
 	Processes int             `name:"processes" placeholder:"N" default:"3" help:"Number of further processes that race (default ${default}; 0: none)."`
-	Body      config.Size     `name:"body" placeholder:"SIZE" default:"1MiB" help:"The largest body to keep (default ${default}, which is the most that semel proxy keeps by default)."`
+	Body      config.Size     `name:"body" placeholder:"SIZE" default:"1MiB" help:"The largest body to keep (default ${default}, as --max-outcome of semel proxy)."`
 	Seed      uint64          `name:"seed" placeholder:"N" default:"1" help:"Of the random bodies and headers (default ${default})."`
 	Limit     config.Duration `name:"limit" placeholder:"TIME" default:"2m" help:"Time limit (default ${default}). Removing the records takes at most 1m more."`
 	List      bool            `name:"list" help:"List the checks, and touch nothing."`

@@ -21,7 +21,7 @@ type Transports struct {
 	UpstreamCA   *string `yaml:"upstream-ca" name:"upstream-ca" placeholder:"FILE" group:"TLS" help:"The authorities that the upstream's certificate is checked with (default: the system's)."`
 	UpstreamCert *string `yaml:"upstream-cert" name:"upstream-cert" placeholder:"FILE" group:"TLS" help:"The proxy's certificate for the upstream (mutual TLS)."`
 	UpstreamKey  *string `yaml:"upstream-key" name:"upstream-key" placeholder:"FILE" group:"TLS" help:"The private key of upstream-cert."`
-	HookCA       *string `yaml:"hook-ca" name:"hook-ca" placeholder:"FILE" group:"TLS" help:"The same for reconcile-url and authorize-url."`
+	HookCA       *string `yaml:"hook-ca" name:"hook-ca" placeholder:"FILE" group:"TLS" help:"The authorities that the certificates of reconcile-url and authorize-url are checked with (default: the system's)."`
 	HookCert     *string `yaml:"hook-cert" name:"hook-cert" placeholder:"FILE" group:"TLS" help:"The proxy's certificate for the hooks."`
 	HookKey      *string `yaml:"hook-key" name:"hook-key" placeholder:"FILE" group:"TLS" help:"The private key of hook-cert."`
 

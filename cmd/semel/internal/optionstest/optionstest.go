@@ -43,13 +43,17 @@ func FromFlag(f *kong.Flag) Option {
 
 var (
 	inWords   = regexp.MustCompile(` \(default: ((?:\([^)]*\)|[^;()])+)(?:; ([^)]*))?\)`) // (default: the system's)
-	asValue   = regexp.MustCompile(` \(default (\S+?)[:;,]?(?: ([^)]*))?\)`)              // (default 60s; 0: for ever)
+	asValue   = regexp.MustCompile(` \(default (\S+?)[;,]?(?: ([^)]*))?\)`)               // (default 60s; 0: for ever)
+	explained = regexp.MustCompile(` \(default ((\S+): [^)]*)\)`)                         // (default 0: no limit)
 	afterWord = regexp.MustCompile(`(\S+) \(default(?:[;,] [^)]*)?\)`)                    // retry (default; a repeat goes upstream again)
 )
 
-// splitDefault takes the default out of a help text. A default that stands after its word
-// stays in the text, too.
+// splitDefault takes the default out of a help text. A default that stands after its word,
+// or before a colon and its meaning, stays in the text, too.
 func splitDefault(help string) (def string, isValue bool, rest string) {
+	if m := explained.FindStringSubmatch(help); m != nil {
+		return m[2], true, explained.ReplaceAllString(help, " ($1)")
+	}
 	for _, re := range []*regexp.Regexp{inWords, asValue} {
 		m := re.FindStringSubmatchIndex(help)
 		if m == nil {

@@ -13,7 +13,8 @@ func TestSplitDefault_HelpTexts(t *testing.T) {
 	}{
 		"Address (default 127.0.0.1:8080), or unix:PATH.":      {"127.0.0.1:8080", true, "Address, or unix:PATH."},
 		"A pause (default 60s; 0: for ever). More.":            {"60s", true, "A pause (0: for ever). More."},
-		"A count (default 0: no limit).":                       {"0", true, "A count (no limit)."},
+		"A count (default 0: no limit).":                       {"0", true, "A count (0: no limit)."},
+		"A time (default 0: deleted at once). More.":           {"0", true, "A time (0: deleted at once). More."},
 		"A size (default 64MiB, at least max-body; 0: none).":  {"64MiB", true, "A size (at least max-body; 0: none)."},
 		"retry (default; a repeat goes up) or park (nothing).": {"retry", true, "retry (default; a repeat goes up) or park (nothing)."},
 		"debug, info (default), warn.":                         {"info", true, "debug, info (default), warn."},

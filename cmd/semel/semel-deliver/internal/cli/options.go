@@ -71,7 +71,7 @@ type options struct {
 	ToCA     string `name:"to-ca" placeholder:"FILE" group:"TLS" help:"The authorities that the service's certificate is checked with (default: the system's). All files of this group are read again when they change."`
 	ToCert   string `name:"to-cert" placeholder:"FILE" group:"TLS" help:"This program's certificate for the service (mutual TLS)."`
 	ToKey    string `name:"to-key" placeholder:"FILE" group:"TLS" help:"The private key of to-cert."`
-	HookCA   string `name:"hook-ca" placeholder:"FILE" group:"TLS" help:"The same for reconcile-url."`
+	HookCA   string `name:"hook-ca" placeholder:"FILE" group:"TLS" help:"The authorities that the certificate of reconcile-url is checked with (default: the system's)."`
 	HookCert string `name:"hook-cert" placeholder:"FILE" group:"TLS" help:"This program's certificate for reconcile-url."`
 	HookKey  string `name:"hook-key" placeholder:"FILE" group:"TLS" help:"The private key of hook-cert."`
 }

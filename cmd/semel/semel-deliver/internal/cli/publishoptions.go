@@ -28,6 +28,6 @@ type publishOptions struct {
 	Batch       int             `name:"batch" placeholder:"N" default:"256" group:"Limits" help:"How many messages are read from the store at once (default ${default})."`
 	Poll        config.Duration `name:"poll" placeholder:"TIME" default:"0" group:"Limits" help:"How often an idle publisher looks for messages (default: 1s with notifications of PostgreSQL, 20ms without)."`
 	Lease       config.Duration `name:"lease" placeholder:"TIME" default:"15s" group:"Limits" help:"How long others wait for the lanes of a publisher that died (default ${default})."`
-	Retention   config.Duration `name:"retention" placeholder:"TIME" default:"0" group:"Limits" help:"How long sent messages are kept, because a destination may lose them (default 0: they are deleted)."`
+	Retention   config.Duration `name:"retention" placeholder:"TIME" default:"0" group:"Limits" help:"How long sent messages are kept, so that they can be sent again if the destination loses them (default 0: they are deleted at once)."`
 	Drain       config.Duration `name:"drain" placeholder:"TIME" default:"10s" group:"Limits" help:"How long a stop waits for messages that are being sent (default ${default})."`
 }
