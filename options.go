@@ -83,13 +83,15 @@ type Options struct {
 	// Codecs encode and decode results. The first encodes; all decode. JSON, by
 	// the name "json", is always the last. Nil: only JSON.
 	Codecs []Codec
-	// Secrets key the hashes of payloads. The first hashes; all compare. To
-	// rotate, add the new secret as the second in every process, then make it
-	// the first, and keep the old one for a Retention and while calls are parked
-	// under it. A process without the secret of a record fails its calls with
-	// ErrUnverifiable. Nil: the hashes have no key. To turn the first secret on
-	// while processes run, give it to every process as the second, after the zero
-	// Secret, which hashes without a key; then leave the zero Secret out.
+	// Secrets key the hashes of payloads. The first hashes; all compare. Nil: the
+	// hashes have no key. These are the hashes of the zero Secret, which every
+	// process can compare. A process without the secret of a record fails its calls
+	// with ErrUnverifiable, so a new secret takes three steps, each in every process:
+	//
+	//  1. Add the new secret as the second. If it is the only one, the zero Secret
+	//     is the first.
+	//  2. Make it the first. Leave the zero Secret out.
+	//  3. Remove the old one after a Retention, when no call is parked under it.
 	Secrets []Secret
 
 	// Encryption encrypts results, failures and the texts of errors before they reach the

@@ -12,13 +12,13 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// Ticket is a reservation: the call is accepted now, and whoever redeems the token
-// runs it later.
+// Ticket is a reservation: the call is accepted now, and a worker that redeems the
+// token runs it later.
 type Ticket struct {
 	// Token is URL-safe, and the same for each duplicate while the reservation
-	// holds. Pass it on each time that Result is nil: twice is harmless, never
-	// would lose the call. Its bearer can run the call, so treat it as you treat
-	// the key.
+	// holds. If Result is nil, send it to the worker, for duplicates too. A token
+	// that arrives twice runs the call once; if no token arrives, the call never
+	// runs. Whoever has the token can run the call, so protect it like the key.
 	Token string
 	// Fresh is true if this call made the reservation.
 	Fresh bool

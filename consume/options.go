@@ -39,12 +39,12 @@ type Options struct {
 	MaxDeliveries int
 	// Starts counts how often a handler has begun, for MaxDeliveries. It is
 	// required if MaxDeliveries is set and the runner is an Atomic; a Guard as the
-	// runner counts by itself. Starts begins to count when a message has been delivered
-	// more than MaxDeliveries times, so that the handler of a message can begin up to
-	// twice as often. It counts starts after which the handler failed or its process
-	// died. Give Starts the policy semel.Retry and the runner's
-	// Retention. After such a process has died, the message is held until the lease
-	// of Starts has expired (its Options.Lease, 30 s by default).
+	// runner counts by itself. Starts counts runs of the handler that failed or whose
+	// process died. It begins to count after delivery number MaxDeliveries, so the
+	// handler may run up to 2 × MaxDeliveries times. Give Starts the policy
+	// semel.Retry and the runner's Retention. After such a process has died, the
+	// message is held until the lease of Starts has expired (its Options.Lease, 30 s
+	// by default).
 	Starts *semel.Guard
 	// Backoff is the pause after the n-th failed attempt (n ≥ 1). Nil: the
 	// function Backoff. It delays only this message. semel.Options.Backoff pauses

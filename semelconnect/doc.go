@@ -50,9 +50,10 @@
 // "Semel-Refusal" with its reason, except the two that tell how the request ended: it failed
 // for good, or its response is not kept.
 //
-// If the method returns such an error of another Semel that it has called, the other Semel
-// keeps the result, and this one does not keep the refusal: "outcome_unknown" is doubt, and
-// nothing was done if the code would be kept otherwise.
+// A method may call another service that Semel protects, and return its refusal. Then this
+// interceptor does not keep the refusal. "outcome_unknown" counts as doubt, and so does a
+// code that always does, such as CodeUnavailable. Each other refusal says that nothing was
+// done.
 //
 // # Limits
 //

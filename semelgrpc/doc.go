@@ -50,10 +50,10 @@
 //	Unimplemented       STREAM
 //	Internal            MISCONFIGURED
 //
-// If the method returns such an error of another Semel that it has called, the other Semel
-// keeps the result, and this one does not keep the refusal: OUTCOME_UNKNOWN is doubt, and
-// nothing was done if the code would be kept otherwise. FAILED and RESULT_NOT_KEPT are
-// results.
+// A method may call another service that Semel protects, and return its refusal. Then this
+// interceptor does not keep the refusal. OUTCOME_UNKNOWN counts as doubt, and so does a
+// code that always does, such as Unavailable. Each other refusal says that nothing was
+// done. FAILED and RESULT_NOT_KEPT are results and no refusals: they are kept.
 //
 // # Limits
 //

@@ -69,8 +69,8 @@
 //
 // A record that is reported comes again until the source's limit: maxReceiveCount of
 // the queue, MaximumRetryAttempts and MaximumRecordAgeInSeconds of the stream. Set
-// the limit and a dead-letter queue or an on-failure destination. By default both
-// streams try until the record expires, and the shard stands still.
+// the limit and a dead-letter queue or an on-failure destination. By default
+// Kinesis and DynamoDB streams try until the record expires, and the shard stands still.
 //
 // Keep outcomes for longer than the source keeps records: set semel.Options.Retention
 // to 14 days for a queue with the longest retention.

@@ -19,11 +19,11 @@
 // The key, the tenant, the payload and the texts of errors are in no attribute;
 // [Options] adds the key and the tenant.
 //
-// The span of a duplicate has a link to the span of the run that the record is of: of
-// the first run for a replay, of the running one for a refusal, and of the run that
-// died for a takeover. It needs Store and Runner around the same Guard, and a first run
-// that was sampled. There is no link after a timer's [semel.Guard.Reconcile] or an
-// operator has decided about the call.
+// The span of a duplicate links to the span of the run that it depends on: for a replay
+// the first run, for a refusal the run in progress, for a takeover the run that died.
+// Links need Store and Runner around the same Guard, and the linked run must have been
+// sampled. There is no link if a timer's [semel.Guard.Reconcile] or an operator has
+// decided about the call.
 //
 // A call that does not go through Runner, such as one of pgstore.Do, of a batch or of a
 // saga, has a span, too. It is made when the call has ended, so the spans of its
@@ -36,8 +36,8 @@
 //	atomic, err := pgstore.NewAtomic(st, &semel.Options{Observe: tel.Observe(nil), TxHolder: tel.TxHolder})
 //
 // A batch has one context, so the records of all its calls have the same trace.
-// kafkapg.ServeKeyed makes no span for a batch, and so its records have none, unless the
-// context of ServeKeyed has a span: then all of them have that one.
+// kafkapg.ServeKeyed makes no spans. If its context has a span, every record gets the
+// trace of that span; otherwise the records have no trace.
 //
 // # Metrics
 //

@@ -86,10 +86,10 @@ type Delivery interface {
 	Revoked() <-chan struct{}
 }
 
-// Waiter is a Delivery that is told when its message begins and ends to wait for
-// something else than a free handler: for an earlier message, for a pause, or for the
-// broker's answer to a settlement. Optional. Waits may be called while a method of the
-// Delivery runs, and with false after its Ack or Nak.
+// Waiter is an optional interface of a Delivery. Waits(true) says that the message waits
+// for an earlier message, for a pause or for the broker's answer to a settlement, and not
+// for a free handler; Waits(false) says that this wait has ended. Waits may be called while
+// a method of the Delivery runs, and with false after its Ack or Nak.
 type Waiter interface {
 	Waits(waits bool)
 }

@@ -2,9 +2,9 @@
 // messages from a subscription of a topic, with or without partitions. Pass it to
 // consume.Consumer.Serve. The keys of messages are in their properties.
 //
-// An ack counts after the broker has answered; acks that wait share a request. A message
-// goes back by a negative ack after the pause of the retry, which this process waits; if
-// it dies, the message comes again at once. After a reconnect the broker sends again what
+// An ack counts after the broker has answered; acks that wait share a request. This process
+// waits for the pause before a retry, and then sends a negative ack. If the process dies
+// during the pause, the broker delivers the message at once. After a reconnect the broker sends again what
 // is not acked; a message that is here is not handed out twice. Dead letters and
 // quarantined messages are stored in topics of their own before the message is acked. The
 // source subscribes without a schema: the handler gets the bytes, copies have the same

@@ -2,10 +2,10 @@
 // takes messages from a standard or a FIFO queue. Pass it to consume.Consumer.Serve.
 //
 // An ack deletes the message; up to ten deletions share a request, and each has its
-// own result. A message that is here, running or waiting, stays invisible to other
-// consumers, because its visibility time-out is extended, until 12 hours after its receive
-// less 30 s: SQS does not hide a message for longer. A retry makes it visible after the
-// pause, in whole seconds, or at the end of these 12 hours if that is earlier. A handler
+// own result. While a message runs or waits in this process, the Source extends its
+// visibility time-out, so that no other consumer gets it. SQS allows this for 12 hours
+// after the receive; the Source stops 30 s earlier. A retry makes the message visible after
+// the pause, in whole seconds, or at the end of these 12 hours if that is earlier. A handler
 // that runs for longer keeps its key by its lease, and the message is received again
 // meanwhile. Serve stops receiving before it gives messages back with visibility 0.
 //

@@ -67,13 +67,16 @@
 // committed in this way, the call ends with semel.ErrInDoubt, and its key is parked:
 // later calls with the key end with semel.ErrParked, until an operator says whether the
 // effect happened. A record that the handler has committed with an outcome, as a
-// [Prefetcher] inserts it, is not parked. If the connection breaks in a handler that has
-// used Conn, and the server does not say within StoreTimeout whether the handler has
-// committed, the call ends with semel.ErrUnavailable, which also wraps semel.ErrInDoubt,
-// and no key is parked. It ends with the same error if the handler has committed and the
-// store does not answer when the key is to be parked, or another call has claimed the key
-// since. If the key is not parked then, the other call, or the next one, runs the handler
-// again, so that the effect happens twice.
+// [Prefetcher] inserts it, is not parked.
+//
+// In two cases such a call ends with semel.ErrUnavailable, which also wraps
+// semel.ErrInDoubt, and its key may not be parked, so that a later call may run the
+// handler a second time:
+//
+//   - A handler that used Conn lost its connection, and the server does not say within
+//     StoreTimeout whether the handler has committed.
+//   - The handler has committed, but the store does not answer when it parks the key, or
+//     another call has claimed the key meanwhile.
 //
 // After the handler has returned, the methods of its transaction return
 // pgx.ErrTxClosed. The objects that LargeObjects and Conn have returned would still work,

@@ -103,9 +103,9 @@
 //	                        handler, and until then two may run; the first has
 //	                        the lower fence and cannot settle
 //	forward past retention  the outcome has expired, and its key runs again
-//	back by d               leases of dead owners, pauses after failed attempts
-//	                        and retentions last d longer; the next renewal sets
-//	                        leases of live owners right
+//	back by d               leases of dead processes, pauses after failed
+//	                        attempts and retentions end d later; a running call
+//	                        corrects its lease at its next renewal
 //	back while changes wait the call ends with the client's ReadTimeout, as
 //	for acknowledgements    without an answer; the same call sent again finds
 //	                        its own claim

@@ -22,10 +22,12 @@ type Options struct {
 	// Replicas is how many replicas must acknowledge a change before it
 	// counts (WAIT, or WAITAOF with Fsync). A claim, or a renewal, that fewer
 	// acknowledge is refused with ErrNotAcknowledged; the refused claim
-	// holds its key until its lease ends. A settlement is waited for once
-	// more, stays in any case, and ErrUnconfirmed reports it. A duplicate is answered
-	// only if they acknowledge the record, too. Zero: none. It narrows what a fail-over
-	// loses and does not close it; see the package's documentation.
+	// holds its key until its lease ends. A settlement that fewer acknowledge
+	// is sent once more. If fewer acknowledge that, too, the settlement stays
+	// recorded, and the store returns ErrUnconfirmed. A duplicate gets the
+	// outcome only after the replicas have acknowledged it. Zero: none.
+	// Replicas makes the loss of records at a fail-over less likely, and does
+	// not exclude it; see the package's documentation.
 	Replicas int
 	// Fsync also waits until the change is on the disk of the server and of
 	// the Replicas (WAITAOF: Redis 7.2 or Valkey, with appendonly on). A server

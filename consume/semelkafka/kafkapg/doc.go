@@ -29,7 +29,7 @@
 //     them again.
 //   - If the connection breaks at COMMIT, the member first asks the database
 //     whether the transaction committed.
-//   - If a partition has another owner, the earlier owner cannot take a message's
+//   - If a partition has another owner, the earlier owner cannot commit a message's
 //     effect a second time, even if it was frozen or cut off.
 //   - If a message makes the handler fail, the others of its batch still take
 //     effect. The message becomes a dead letter: at once after semel.Final, and
