@@ -39,9 +39,6 @@ type Options struct {
 	// Without one they are refused as InvalidArgument. Pass the names to
 	// StreamServerInterceptor, too: a required method that is a stream is refused there.
 	Required []string
-	// Protect says which methods are protected. The others run unprotected, also
-	// with a key. Nil: all. Not called for methods in Required.
-	Protect func(fullMethod string) bool
 	// Wait is how long a duplicate waits for the end of the first request. Zero: it is
 	// refused at once as Aborted.
 	Wait time.Duration
@@ -75,8 +72,6 @@ func UnaryServerInterceptor(run semel.Runner, o Options) (grpc.UnaryServerInterc
 		required := slices.Contains(o.Required, info.FullMethod)
 		key, err := semelhttp.ParseKey(metadata.ValueFromIncomingContext(ctx, keyHeader))
 		switch {
-		case !required && o.Protect != nil && !o.Protect(info.FullMethod):
-			return handler(ctx, req)
 		case err != nil:
 			return nil, refuse(codes.InvalidArgument, "KEY_MALFORMED", 0, "the metadata idempotency-key is malformed: "+err.Error())
 		case key == "" && required:

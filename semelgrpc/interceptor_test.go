@@ -245,19 +245,16 @@ func TestUnary_Refused_HasReasonAndNoEffect(t *testing.T) {
 	}
 }
 
-func TestUnary_WithoutKeyOrUnprotected_RunsEachTime(t *testing.T) {
+func TestUnary_WithoutKey_RunsEachTime(t *testing.T) {
 	s := &service{answer: named}
 	c := serve(t, s, guardOf(t, nil), Options{})
-	open := serve(t, s, guardOf(t, nil), Options{Protect: func(m string) bool { return m != unaryCall }})
 	for range 2 {
-		_, replayed, err := send(t.Context(), c, 1)
-		_, replayedOpen, errOpen := send(withKey(t.Context(), "k"), open, 1)
-		if err != nil || errOpen != nil || replayed || replayedOpen {
-			t.Errorf("got %v, %v", err, errOpen)
+		if _, replayed, err := send(t.Context(), c, 1); err != nil || replayed {
+			t.Errorf("got replayed %v, %v", replayed, err)
 		}
 	}
-	if n := s.effects.Load(); n != 4 {
-		t.Errorf("%d effects, want 4", n)
+	if n := s.effects.Load(); n != 2 {
+		t.Errorf("%d effects, want 2", n)
 	}
 }
 
