@@ -211,7 +211,7 @@ func (c *Consumer) overdue(m *Message) (driver.Disposition, bool) {
 	}
 	if age := time.Since(m.Published); !m.Published.IsZero() && age > c.opt.Retention {
 		err := fmt.Errorf("published %v ago; outcomes are kept for %v", age.Round(time.Second), c.opt.Retention)
-		return driver.Disposition{Action: c.opt.lateAction(), Reason: driver.ReasonLate, Err: err}, true
+		return driver.Disposition{Action: driver.Quarantine, Reason: driver.ReasonLate, Err: err}, true
 	}
 	return driver.Disposition{}, false
 }

@@ -205,17 +205,15 @@ func TestHandle_ErrorOfAnotherCall_Retries(t *testing.T) {
 }
 
 func TestHandle_OlderThanRetention_DoesNotRun(t *testing.T) {
-	for late, want := range map[bool]driver.Action{false: driver.Quarantine, true: driver.DeadLetter} {
-		c := newConsumer(t, newGuard(t, nil, nil), done, consume.Options{Retention: time.Hour, DeadLetterLate: late})
-		m := keyed("k")
-		m.Published = time.Now().Add(-time.Hour - time.Minute)
-		if d := c.Handle(t.Context(), m); d.Action != want || d.Reason != driver.ReasonLate {
-			t.Errorf("%v for %q, want %v", d.Action, d.Reason, want)
-		}
-		m.Published = time.Now().Add(-time.Hour + time.Minute)
-		if d := c.Handle(t.Context(), m); d.Reason != driver.ReasonDone {
-			t.Errorf("a younger one: %q", d.Reason)
-		}
+	c := newConsumer(t, newGuard(t, nil, nil), done, consume.Options{Retention: time.Hour})
+	m := keyed("k")
+	m.Published = time.Now().Add(-time.Hour - time.Minute)
+	if d := c.Handle(t.Context(), m); d.Action != driver.Quarantine || d.Reason != driver.ReasonLate {
+		t.Errorf("%v for %q, want quarantine", d.Action, d.Reason)
+	}
+	m.Published = time.Now().Add(-time.Hour + time.Minute)
+	if d := c.Handle(t.Context(), m); d.Reason != driver.ReasonDone {
+		t.Errorf("a younger one: %q", d.Reason)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
-	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/internal/callback"
 )
 
@@ -63,9 +62,6 @@ type Options struct {
 	// A message without a time of publication always runs. To dead-letter it
 	// instead, return an error from the CallFunc.
 	Retention time.Duration
-	// DeadLetterLate sends messages older than Retention to the dead letters
-	// instead of the quarantine.
-	DeadLetterLate bool
 	// AllowShortRetention lets Serve start although the broker may deliver messages
 	// that are older than Retention. If it is not set, Serve returns an error for such
 	// a broker.
@@ -134,14 +130,6 @@ func (o *Options) withDefaults() Options {
 	d.Waiting = cmp.Or(d.Waiting, 16*d.InFlight)
 	d.Drain = cmp.Or(d.Drain, 30*time.Second)
 	return d
-}
-
-// lateAction is what happens to a message that is older than Retention.
-func (o *Options) lateAction() driver.Action {
-	if o.DeadLetterLate {
-		return driver.DeadLetter
-	}
-	return driver.Quarantine
 }
 
 // Backoff is the default of Options.Backoff. The pause is 1 s after the first attempt,

@@ -25,8 +25,8 @@ const MaxBatch = 1000
 // message.
 //
 // It uses Backoff, AckFailures, Drain and Observe of consume.Options, and, if
-// the ledger has a method Retention() time.Duration, also Retention,
-// AllowShortRetention and DeadLetterLate. MaxAttempts and Reopen are the ledger's.
+// the ledger has a method Retention() time.Duration, also Retention and
+// AllowShortRetention. MaxAttempts and Reopen are the ledger's.
 //
 // The order is: copy to the dead letters, record in the ledger, commit to
 // Kafka. The offsets in Kafka only serve to watch the lag. A Source can be
@@ -278,14 +278,6 @@ func (b *batches) giveUp(ctx context.Context) {
 // policy is the part of the options that decides about messages.
 func (b *batches) policy() driver.Policy {
 	return driver.Policy{Backoff: b.opt.Backoff, AckFailures: b.opt.AckFailures}
-}
-
-// lateAction is what happens to a message whose outcome may be deleted.
-func (b *batches) lateAction() driver.Action {
-	if b.opt.DeadLetterLate {
-		return driver.DeadLetter
-	}
-	return driver.Quarantine
 }
 
 func (b *batches) observe(ctx context.Context, e consume.Event) {

@@ -30,7 +30,7 @@ func (b *batches) handle(ctx context.Context, batch []*work) error {
 			continue
 		}
 		if w.late(now, b.keep) {
-			w.disp = driver.Disposition{Action: b.lateAction(), Reason: driver.ReasonLate,
+			w.disp = driver.Disposition{Action: driver.Quarantine, Reason: driver.ReasonLate,
 				Err: fmt.Errorf("published %v ago; outcomes are kept for %v", now.Sub(w.m.Published).Round(time.Second), b.keep)}
 			w.decided = true
 			continue
