@@ -27,8 +27,6 @@ type Options struct {
 	// (LISTEN). Set it if the connections go through a pooler in transaction mode, such as
 	// PgBouncer. The publisher then finds messages by polling alone.
 	NoListen bool
-	// NoNotify turns off the notifications of Put.
-	NoNotify bool
 }
 
 // Outbox writes and publishes messages in the tables of a store. Make it with [New], and
@@ -86,9 +84,6 @@ const notifyEvery = 50 * time.Millisecond
 
 // mayNotify reports whether the transaction of a Put is to notify publishers.
 func (b *Outbox) mayNotify() bool {
-	if b.options.NoNotify {
-		return false
-	}
 	now, last := int64(time.Since(b.start)), b.notified.Load()
 	return now-last >= int64(notifyEvery) && b.notified.CompareAndSwap(last, now)
 }
