@@ -55,7 +55,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 		return err
 	}
 	wait := fmt.Sprintf("busy_timeout(%d)", s.opt.BusyTimeout.Milliseconds())
-	if s.reads, err = s.pool(s.opt.Readers, wait, "query_only(1)"); err != nil {
+	if s.reads, err = s.pool(readers, wait, "query_only(1)"); err != nil {
 		return err
 	}
 	err = untilFree(ctx, s.opt.BusyTimeout, func() error {
@@ -130,6 +130,8 @@ func (s *Store) durable() []string {
 	}
 	return append(pragmas, "journal_mode(wal)", "synchronous(full)", "fullfsync(1)", "checkpoint_fullfsync(1)", secureDelete)
 }
+
+const readers = 4 // connections that read
 
 // pool opens up to n connections, each set up by the pragmas.
 func (s *Store) pool(n int, pragmas ...string) (*sql.DB, error) {

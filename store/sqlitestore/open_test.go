@@ -84,7 +84,7 @@ func TestOpen_NewFile_IsReadableByOwnerOnly(t *testing.T) {
 func TestOptions_Negative_AreRefused(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]Options{
-		"BusyTimeout": {BusyTimeout: -1}, "MaxBatch": {MaxBatch: -1}, "Readers": {Readers: -1}, "MaxTx": {MaxTx: -1},
+		"BusyTimeout": {BusyTimeout: -1}, "MaxBatch": {MaxBatch: -1}, "MaxTx": {MaxTx: -1},
 	} {
 		if _, err := Open(context.Background(), filepath.Join(t.TempDir(), "a.db"), &o); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("negative %s: %v", name, err)

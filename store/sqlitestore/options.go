@@ -21,8 +21,6 @@ type Options struct {
 	BusyTimeout time.Duration
 	// MaxBatch is the most changes that share a commit: 256 by default.
 	MaxBatch int
-	// Readers is how many connections read: 4 by default.
-	Readers int
 
 	// MaxTx is how long a transaction of Atomic.Run may take: 5 s by default.
 	// Then the handler's context ends with the cause ErrTxTimeout, and the
@@ -46,7 +44,6 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	d.BusyTimeout = cmp.Or(d.BusyTimeout, 5*time.Second)
 	d.MaxBatch = cmp.Or(d.MaxBatch, 256)
-	d.Readers = cmp.Or(d.Readers, 4)
 	d.MaxTx = cmp.Or(d.MaxTx, 5*time.Second)
 	if d.Now == nil {
 		d.Now = time.Now
@@ -54,7 +51,6 @@ func (o *Options) withDefaults() (Options, error) {
 	for name, wrong := range map[string]bool{
 		fmt.Sprintf("BusyTimeout is %v", d.BusyTimeout): d.BusyTimeout < 0,
 		fmt.Sprintf("MaxBatch is %d", d.MaxBatch):       d.MaxBatch < 0,
-		fmt.Sprintf("Readers is %d", d.Readers):         d.Readers < 0,
 		fmt.Sprintf("MaxTx is %v", d.MaxTx):             d.MaxTx < 0,
 	} {
 		if wrong {
