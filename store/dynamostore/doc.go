@@ -83,7 +83,7 @@
 //	before the first claim  GetItem              1 read   -
 //
 // A write takes a unit for each KB of the item, a refused one too. A waiting call
-// looks at pauses that grow from 20 ms to Options.MaxPoll.
+// looks at pauses that grow from 20 ms to 1 s.
 //
 // # Tables
 //

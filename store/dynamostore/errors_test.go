@@ -120,7 +120,7 @@ func TestNew_WrongArguments_AreNamed(t *testing.T) {
 	c := dynamodb.New(dynamodb.Options{Region: "r", Credentials: aws.AnonymousCredentials{}})
 	for want, o := range map[string]*Options{
 		"PartitionKey": {PartitionKey: attrOwner}, "SortKey": {SortKey: attrDue}, "TTL": {TTL: attrExpires}, `SortKey is "pk"`: {SortKey: "pk"},
-		"Prefix": {Prefix: strings.Repeat("x", 101)}, `"timer:x"`: {Prefix: "timer:x"}, "IndexShards": {IndexShards: -1}, "MaxSkew": {MaxSkew: -1}, "MaxPoll": {MaxPoll: 1},
+		"Prefix": {Prefix: strings.Repeat("x", 101)}, `"timer:x"`: {Prefix: "timer:x"}, "IndexShards": {IndexShards: -1}, "MaxSkew": {MaxSkew: -1},
 	} {
 		if _, err := New(c, "t", o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: error %v, want one that names %s", o, err, want)

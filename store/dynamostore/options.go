@@ -36,9 +36,6 @@ type Options struct {
 	// SweepExpired has Sweep delete expired records, for which it reads the whole
 	// table. Without it only DynamoDB's time to live deletes them.
 	SweepExpired bool
-	// MaxPoll is the longest pause between two looks of a waiting call at its
-	// record: 1 s by default.
-	MaxPoll time.Duration
 
 	// Objects keeps outcomes of more than 32,000 bytes after compression, for example
 	// in S3. Each is written before the record that needs it. If it cannot be written,
@@ -55,11 +52,7 @@ type Options struct {
 	noSkew bool             // for tests: MaxSkew is zero
 }
 
-// The longest times of the options.
-const (
-	maxSkew = time.Hour
-	maxPoll = time.Minute
-)
+const maxSkew = time.Hour // the most that Options.MaxSkew may be
 
 func (o *Options) withDefaults() (Options, error) {
 	var d Options
@@ -71,7 +64,6 @@ func (o *Options) withDefaults() (Options, error) {
 	setDefault(&d.TTL, "ttl")
 	setDefault(&d.Index, "semel-due")
 	setDefault(&d.IndexShards, 8)
-	setDefault(&d.MaxPoll, time.Second)
 	setDefault(&d.inline, maxInline)
 	if !d.noSkew {
 		setDefault(&d.MaxSkew, 2*time.Second)
@@ -95,8 +87,6 @@ func (o *Options) withDefaults() (Options, error) {
 		return d, fmt.Errorf("dynamostore: Options.IndexShards is %d; it must be 1 to 1000", d.IndexShards)
 	case d.MaxSkew < 0 || d.MaxSkew > maxSkew:
 		return d, fmt.Errorf("dynamostore: Options.MaxSkew is %v; it must be 1ns to %v", d.MaxSkew, maxSkew)
-	case d.MaxPoll < firstPoll || d.MaxPoll > maxPoll:
-		return d, fmt.Errorf("dynamostore: Options.MaxPoll is %v; it must be %v to %v", d.MaxPoll, firstPoll, maxPoll)
 	}
 	return d, nil
 }

@@ -12,14 +12,17 @@ import (
 )
 
 // firstPoll is the first pause of a waiting call. Each pause is half as long again
-// as the one before, up to Options.MaxPoll.
-const firstPoll = 20 * time.Millisecond
+// as the one before, up to maxPoll.
+const (
+	firstPoll = 20 * time.Millisecond
+	maxPoll   = time.Second
+)
 
 // Wait implements store.Waiter: DynamoDB cannot notify, so Wait reads the record
 // again and again, with growing pauses. Each look is one consistent GetItem: one
 // read unit for each 4 KB of the record.
 func (s *Store) Wait(ctx context.Context, seen store.Seen) error {
-	for pause := firstPoll; sleep(ctx, pause/2+rand.N(pause)); pause = min(pause*3/2, s.opt.MaxPoll) {
+	for pause := firstPoll; sleep(ctx, pause/2+rand.N(pause)); pause = min(pause*3/2, maxPoll) {
 		changed, err := s.changed(ctx, &seen)
 		if err != nil || changed {
 			return s.explain("wait", err)
