@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -24,9 +25,6 @@ import (
 type KeySetOptions struct {
 	Issuer   string // the issuer that tokens must name; empty: any
 	Audience string // an audience that tokens must name; empty: any
-	// Refresh is the greatest age of the set, by default 10 min, and 10 s for a file. A withdrawn
-	// key is accepted until then.
-	Refresh time.Duration
 	// Pause is the least time between two fetches, however many tokens name
 	// an unknown key, or are not verified: 10 s by default.
 	Pause time.Duration
@@ -38,8 +36,9 @@ type KeySetOptions struct {
 // KeySet is a JSON Web Key Set that it fetches and refreshes. Safe for concurrent
 // use.
 type KeySet struct {
-	opt   KeySetOptions
-	fetch func(ctx context.Context) ([]byte, error)
+	opt    KeySetOptions
+	maxAge time.Duration // of the set; a withdrawn key is accepted until then
+	fetch  func(ctx context.Context) ([]byte, error)
 	// turn is held during a fetch. No other request waits for the fetch, because requests
 	// that wait would take the places of all tenants.
 	turn  chan struct{}
@@ -55,8 +54,9 @@ type keys struct {
 }
 
 const (
-	maxKeySet   = 1 << 20          // bytes
-	fileRefresh = 10 * time.Second // the greatest age of a set from a file
+	maxKeySet  = 1 << 20 // bytes
+	maxURLAge  = 10 * time.Minute
+	maxFileAge = 10 * time.Second
 )
 
 // NewKeySet makes a KeySet of a URL or a file's path. It does no I/O.
@@ -65,25 +65,18 @@ func NewKeySet(from string, o *KeySetOptions) *KeySet {
 	if o != nil {
 		s.opt = *o
 	}
-	isURL := strings.HasPrefix(from, "http://") || strings.HasPrefix(from, "https://")
-	if !isURL && s.opt.Refresh == 0 {
-		s.opt.Refresh = fileRefresh
-	}
-	for field, def := range map[*time.Duration]time.Duration{
-		&s.opt.Refresh: 10 * time.Minute, &s.opt.Pause: 10 * time.Second, &s.opt.Timeout: 5 * time.Second,
-	} {
-		if *field == 0 {
-			*field = def
-		}
-	}
+	s.opt.Pause = cmp.Or(s.opt.Pause, 10*time.Second)
+	s.opt.Timeout = cmp.Or(s.opt.Timeout, 5*time.Second)
 	if s.opt.Now == nil {
 		s.opt.Now = time.Now
 	}
+	s.maxAge = maxFileAge
 	s.fetch = func(context.Context) ([]byte, error) {
 		doc, err := os.ReadFile(from)
 		return doc, input.UnreadableFile(err)
 	}
-	if isURL {
+	if strings.HasPrefix(from, "http://") || strings.HasPrefix(from, "https://") {
+		s.maxAge = maxURLAge
 		s.fetch = func(ctx context.Context) ([]byte, error) { return get(ctx, from) }
 	}
 	s.state.Store(&keys{})
@@ -166,7 +159,7 @@ func (s *KeySet) find(ctx context.Context, id string) ([]jose.JSONWebKey, error)
 	found := st.named(id)
 	due := now.Sub(st.tried) >= s.opt.Pause
 	switch {
-	case len(found) > 0 && now.Sub(st.loaded) >= s.opt.Refresh && due:
+	case len(found) > 0 && now.Sub(st.loaded) >= s.maxAge && due:
 		select {
 		case s.turn <- struct{}{}:
 			go func() { // requests use the present keys meanwhile; the time limit ends the fetch
