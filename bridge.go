@@ -64,10 +64,7 @@ func (j *journal) committed(x *Execution) {
 }
 
 // driverTxCall implements driver.TxCall, which has the documentation.
-type driverTxCall struct {
-	call   txCall
-	cancel context.CancelFunc // ends the handler's context; nil: nobody asked for one
-}
+type driverTxCall struct{ call txCall }
 
 func (d *driverTxCall) Key() store.Key { return d.call.key }
 
@@ -95,16 +92,7 @@ func (d *driverTxCall) Claim(ctx context.Context, tx store.Tx) (x *Execution, re
 	return t.x, res, err
 }
 
-func (d *driverTxCall) HandlerContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	handlerCtx, cancel := d.call.x.handlerContext(ctx)
-	d.cancel = func() { cancel(nil) }
-	return handlerCtx, d.cancel
-}
-
 func (d *driverTxCall) Settle(ctx context.Context, o store.Outcome, err error) (Result, error) {
-	if d.cancel != nil {
-		defer d.cancel()
-	}
 	return d.call.end(d.call.settle(ctx, d.call.x, o, err))
 }
 

@@ -34,17 +34,9 @@ func TestTxCall_EveryEnd_MatchesRunIn(t *testing.T) {
 		if r := tx.records[s.Key()]; r.Owner != p.Owner || p.Key != s.Key() || p.State != store.Processing {
 			t.Errorf("Claim has the owner %x, Proposal has %x", r.Owner, p.Owner)
 		}
-		ctx, end := s.HandlerContext(t.Context())
-		defer end()
-		if ctx.Err() != nil {
-			t.Fatalf("%v: the handler's context has ended before Settle: %v", result, ctx.Err())
-		}
 		res, err := s.Settle(t.Context(), store.Outcome{Code: 7}, result)
 		if (err == nil) != (want == nil) || err != nil && err.Error() != want.Error() || driver.IsNoEffect(err) {
 			t.Errorf("the handler returns %v: Settle returns %v, RunIn %v", result, err, want)
-		}
-		if ctx.Err() == nil {
-			t.Errorf("%v: Settle has not ended the handler's context", result)
 		}
 		key := s.Key()
 		if err == nil || errors.Is(err, declined) && !driver.IsNoEffect(result) { // the record keeps the result

@@ -94,9 +94,7 @@ type TxCall interface {
 	// Claim claims the key. If x is nil, the handler must not run: the call ends
 	// with res and err.
 	Claim(ctx context.Context, tx store.Tx) (x *semel.Execution, res semel.Result, err error)
-	// HandlerContext is the context for the handler, after Claim or Inserted.
-	HandlerContext(ctx context.Context) (context.Context, context.CancelFunc)
-	// Settle records what the handler returned, and ends its context.
+	// Settle records what the handler returned.
 	Settle(ctx context.Context, o store.Outcome, err error) (semel.Result, error)
 	// Refuse reports that the call has ended with err without a claim.
 	Refuse(ctx context.Context, err error)
