@@ -217,23 +217,6 @@ func TestHandle_OlderThanRetention_DoesNotRun(t *testing.T) {
 	}
 }
 
-func TestChain_FirstMiddleware_IsOutermost(t *testing.T) {
-	var trace []string
-	layer := func(name string) consume.Middleware {
-		return func(next consume.Handler) consume.Handler {
-			return func(ctx context.Context, x *semel.Execution, m *consume.Message) error {
-				trace = append(trace, name)
-				return next(ctx, x, m)
-			}
-		}
-	}
-	c := newConsumer(t, newGuard(t, nil, nil), consume.Chain(done, layer("a"), layer("b")), consume.Options{})
-	c.Handle(t.Context(), keyed("k"))
-	if strings.Join(trace, " ") != "a b" {
-		t.Errorf("they ran as %v", trace)
-	}
-}
-
 // A message that a handler produces has the same key in each attempt.
 func TestStamp_NextAttempt_HasTheSameKey(t *testing.T) {
 	var stamps []string

@@ -95,23 +95,3 @@ func ExampleStamp() {
 	// idempotency-key 36
 	// semel-caused-by 19
 }
-
-// Middleware is a function around a handler.
-func ExampleChain() {
-	within := func(d time.Duration) consume.Middleware {
-		return func(next consume.Handler) consume.Handler {
-			return func(ctx context.Context, x *semel.Execution, m *consume.Message) error {
-				ctx, cancel := context.WithTimeout(ctx, d)
-				defer cancel()
-				return next(ctx, x, m)
-			}
-		}
-	}
-	h := consume.Chain(func(ctx context.Context, _ *semel.Execution, _ *consume.Message) error {
-		_, limited := ctx.Deadline()
-		fmt.Println(limited)
-		return nil
-	}, within(time.Minute))
-	_ = h(context.Background(), nil, nil)
-	// Output: true
-}

@@ -24,17 +24,6 @@ import (
 // call over. When Serve ends, ctx ends after Options.Drain.
 type Handler func(ctx context.Context, x *semel.Execution, m *Message) error
 
-// Middleware wraps a handler, for example with logging, a time limit or decoding.
-type Middleware func(next Handler) Handler
-
-// Chain wraps a handler in middleware; the first one is the outermost.
-func Chain(h Handler, with ...Middleware) Handler {
-	for i := len(with) - 1; i >= 0; i-- {
-		h = with[i](h)
-	}
-	return h
-}
-
 // PanicError is the error of a handler that panicked, in events and dead letters.
 type PanicError struct {
 	Value any
