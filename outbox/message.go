@@ -185,8 +185,3 @@ func ParseState(name string) (State, error) {
 	}
 	return 0, fmt.Errorf("outbox: %q is no state; there are %s", name, strings.Join(stateNames[1:], ", "))
 }
-
-// SortEntries sorts entries by position. It is for authors of stores.
-func SortEntries(entries []Entry) {
-	slices.SortFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Position, b.Position) })
-}
