@@ -21,7 +21,6 @@ var own = map[string][]string{
 	"store/pgstore":                {"github.com/jackc/pgx/"},
 	"store/redisstore":             {"github.com/redis/"},
 	"store/dynamostore":            {"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go"},
-	"store/mysqlstore":             {"github.com/go-sql-driver/mysql"},
 	"consume/semelkafka":           {"github.com/twmb/franz-go"},
 	"consume/semelamqp":            {"github.com/rabbitmq/amqp091-go"},
 	"consume/semelkafka/kafkatest": {"github.com/twmb/franz-go", "github.com/jackc/pgx"},
