@@ -200,7 +200,7 @@ func (t *Tx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandT
 // Query implements pgx.Tx.
 func (t *Tx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	if err := t.check(ctx, sql); err != nil {
-		return FailedRows{Error: err}, err
+		return failedRows{Error: err}, err
 	}
 	return t.Tx.Query(ctx, sql, args...)
 }
@@ -208,7 +208,7 @@ func (t *Tx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, erro
 // QueryRow implements pgx.Tx.
 func (t *Tx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	if err := t.check(ctx, sql); err != nil {
-		return FailedRows{Error: err}
+		return failedRows{Error: err}
 	}
 	return t.Tx.QueryRow(ctx, sql, args...)
 }
@@ -258,20 +258,20 @@ func (t *storeTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults 
 // Conn implements pgx.Tx.
 func (t *storeTx) Conn() *pgx.Conn { return t.Tx.Tx.Conn() }
 
-// FailedRows are the rows of a query that was not sent.
-type FailedRows struct {
+// failedRows are the rows of a query that was not sent.
+type failedRows struct {
 	pgx.Rows
 	Error error
 }
 
 // Close implements pgx.Rows.
-func (r FailedRows) Close() {}
+func (r failedRows) Close() {}
 
 // Err implements pgx.Rows.
-func (r FailedRows) Err() error { return r.Error }
+func (r failedRows) Err() error { return r.Error }
 
 // Next implements pgx.Rows.
-func (r FailedRows) Next() bool { return false }
+func (r failedRows) Next() bool { return false }
 
 // Scan implements pgx.Rows.
-func (r FailedRows) Scan(...any) error { return r.Error }
+func (r failedRows) Scan(...any) error { return r.Error }

@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// ErrNotReplicated says that the server has committed, and warned that it did not wait for its
+// errNotReplicated says that the server has committed, and warned that it did not wait for its
 // synchronous standby. The commit may be lost if the standby takes over.
-var ErrNotReplicated = errors.New("the server has committed, but a synchronous standby may not have the commit, because the wait for it was cancelled")
+var errNotReplicated = errors.New("the server has committed, but a synchronous standby may not have the commit, because the wait for it was cancelled")
 
 // CommitWatch finds commits that the server has answered without waiting for its
 // synchronous standby, because somebody has cancelled the wait. The server then sends a
@@ -41,13 +41,13 @@ func isReplicationWarning(n *pgconn.Notice) bool {
 func (w *CommitWatch) Count() int64 { return w.warnings.Load() }
 
 // Run runs fn, which commits. If a warning arrives meanwhile, on any connection, Run
-// returns ErrNotReplicated instead of nil: the caller then treats the commit as
+// returns errNotReplicated instead of nil: the caller then treats the commit as
 // unanswered, which is harmless if the warning was for another commit.
 func (w *CommitWatch) Run(fn func() error) error {
 	before := w.Count()
 	err := fn()
 	if err == nil && w.Count() != before {
-		err = ErrNotReplicated
+		err = errNotReplicated
 	}
 	return err
 }

@@ -30,10 +30,10 @@ var (
 // PostgreSQL's error codes that the packages distinguish.
 const (
 	SerializationFailure = "40001"
-	DeadlockDetected     = "40P01"
+	deadlockDetected     = "40P01"
 	LockNotAvailable     = "55P03"
 	UniqueViolation      = "23505"
-	CheckViolation       = "23514"
+	checkViolation       = "23514"
 	UndefinedTable       = "42P01"
 	ProtocolViolation    = "08P01"
 	NoRight              = "42501" // of the role, on a table for example
@@ -78,7 +78,7 @@ const RecordTable = "semel_record"
 // detached it. The server gives the code of a violated constraint, without a constraint.
 func noPartition(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && e.Code == CheckViolation && e.TableName == RecordTable && e.ConstraintName == ""
+	return ok && e.Code == checkViolation && e.TableName == RecordTable && e.ConstraintName == ""
 }
 
 // Code is the server's code of err, empty if err is not from the server. Refused reports
@@ -144,7 +144,7 @@ func raised(err error) bool {
 // The same statement may succeed if it is sent again.
 func Again(err error) bool {
 	c := Code(err)
-	return c == SerializationFailure || c == DeadlockDetected
+	return c == SerializationFailure || c == deadlockDetected
 }
 
 // Tries is how often a statement is sent that conflicts with others.

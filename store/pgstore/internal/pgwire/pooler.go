@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// ErrPrepared says that a pooler between the application and the server does not keep the
+// errPrepared says that a pooler between the application and the server does not keep the
 // prepared statements of its clients apart.
-var ErrPrepared = fmt.Errorf("%w: a pooler hands the prepared statements of one client to others: add default_query_exec_mode=exec to the URL, or use PgBouncer 1.21 or later with max_prepared_statements", ErrUnsafe)
+var errPrepared = fmt.Errorf("%w: a pooler hands the prepared statements of one client to others: add default_query_exec_mode=exec to the URL, or use PgBouncer 1.21 or later with max_prepared_statements", ErrUnsafe)
 
 // Codes of the server for statements that another client has prepared, or not.
 const (
@@ -19,15 +19,15 @@ const (
 	unknownStatement   = "26000"
 )
 
-// ExplainPrepared is err, or ErrPrepared if a pooler is the cause.
+// ExplainPrepared is err, or errPrepared if a pooler is the cause.
 func ExplainPrepared(err error) error {
 	if c := Code(err); c == duplicateStatement || c == unknownStatement {
-		return fmt.Errorf("%w: %w", ErrPrepared, err)
+		return fmt.Errorf("%w: %w", errPrepared, err)
 	}
 	return err
 }
 
-// CheckPrepared returns ErrPrepared if the connections of a pool use prepared
+// CheckPrepared returns errPrepared if the connections of a pool use prepared
 // statements, and lead to a pooler that does not keep them apart. Otherwise the first
 // process would work, and later ones would find its statements.
 func CheckPrepared(ctx context.Context, pool *pgxpool.Pool) error {
