@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/internal/httpname"
 	"github.com/semel-go/semel/store"
 )
 
@@ -31,7 +32,7 @@ func UsualReplayHeaders() []string { return slices.Clone(defaultReplayHeaders) }
 // allowList is the set of canonical names that may be kept and replayed.
 func allowList(names []string) map[string]bool {
 	list := make(map[string]bool, len(names))
-	for _, n := range canonical(names) {
+	for _, n := range httpname.Canonical(names) {
 		if !forbidden(n) {
 			list[n] = true
 		}
@@ -130,17 +131,6 @@ func (c *config) setReplayHeaders(h http.Header, o *store.Outcome) {
 	if !c.CacheReplays {
 		h["Cache-Control"] = []string{"no-store"}
 	}
-}
-
-// isToken reports whether s can be a header name or a method (RFC 9110).
-func isToken(s string) bool {
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
-			return false
-		}
-	}
-	return s != ""
 }
 
 func hasControl(s string) bool {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/semel-go/semel"
-	"github.com/semel-go/semel/internal/httpmethod"
+	"github.com/semel-go/semel/internal/httpname"
 )
 
 // Middleware makes a function that protects handlers. Of all requests with one key
@@ -47,7 +47,7 @@ func (c *config) protects(r *http.Request) bool {
 	has := func(method string) bool {
 		return slices.ContainsFunc(c.Methods, func(m string) bool { return strings.EqualFold(m, method) })
 	}
-	return has(r.Method) || slices.ContainsFunc(httpmethod.Overrides(r.Header), has)
+	return has(r.Method) || slices.ContainsFunc(httpname.Overrides(r.Header), has)
 }
 
 // ServeHTTP implements http.Handler.

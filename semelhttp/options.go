@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/internal/httpname"
 )
 
 // Options configures Middleware and Accept. Nil and zero fields mean the defaults.
@@ -137,11 +138,11 @@ func (o *Options) config() (*config, error) {
 	if len(c.KeyHeaders) == 0 {
 		c.KeyHeaders = []string{defaultKeyHeader}
 	}
-	c.KeyHeaders = canonical(c.KeyHeaders)
+	c.KeyHeaders = httpname.Canonical(c.KeyHeaders)
 	if c.FingerprintHeaders == nil {
 		c.FingerprintHeaders = defaultFingerprintHeaders
 	}
-	c.FingerprintHeaders = canonical(c.FingerprintHeaders)
+	c.FingerprintHeaders = httpname.Canonical(c.FingerprintHeaders)
 	slices.Sort(c.FingerprintHeaders)
 	c.compares = map[string]bool{}
 	for _, name := range c.FingerprintHeaders {
@@ -172,12 +173,12 @@ func (c *config) validate() error {
 		errs = append(errs, fmt.Errorf("semelhttp: "+format, args...))
 	}
 	for i, m := range c.Methods {
-		if !isToken(m) {
+		if !httpname.IsToken(m) {
 			bad("Methods[%d]: %q is not a method", i, m)
 		}
 	}
 	for i, h := range c.KeyHeaders {
-		if !isToken(h) {
+		if !httpname.IsToken(h) {
 			bad("KeyHeaders[%d]: %q is not a header name", i, h)
 		}
 		if slices.Index(c.KeyHeaders, h) != i {
@@ -185,12 +186,12 @@ func (c *config) validate() error {
 		}
 	}
 	for i, h := range c.ReplayHeaders {
-		if !isToken(h) {
+		if !httpname.IsToken(h) {
 			bad("ReplayHeaders[%d]: %q is not a header name", i, h)
 		}
 	}
 	for i, h := range c.FingerprintHeaders {
-		if !isToken(h) {
+		if !httpname.IsToken(h) {
 			bad("FingerprintHeaders[%d]: %q is not a header name", i, h)
 		}
 	}
@@ -199,7 +200,7 @@ func (c *config) validate() error {
 			bad("RefusalOrigins[%d]: %q is not an origin; write one such as https://shop.example, or *", i, o)
 		}
 	}
-	if !isToken(c.ReplayedHeader) {
+	if !httpname.IsToken(c.ReplayedHeader) {
 		bad("ReplayedHeader: %q is not a header name", c.ReplayedHeader)
 	}
 	if c.MaxBody < 0 {
@@ -218,12 +219,4 @@ func (c *config) validate() error {
 		bad("DocsURL: %q is not a URL", c.docs)
 	}
 	return errors.Join(errs...)
-}
-
-func canonical(names []string) []string {
-	out := make([]string, len(names))
-	for i, n := range names {
-		out[i] = textproto.CanonicalMIMEHeaderKey(n)
-	}
-	return out
 }

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/textproto"
 	"time"
+
+	"github.com/semel-go/semel/internal/httpname"
 )
 
 // TransportOptions configures a Transport. Nil and zero fields mean the
@@ -69,11 +71,11 @@ func (o *TransportOptions) validate() error {
 		errs = append(errs, fmt.Errorf("semelhttp: "+format, args...))
 	}
 	for i, m := range o.Methods {
-		if !isToken(m) {
+		if !httpname.IsToken(m) {
 			bad("Methods[%d]: %q is not a method", i, m)
 		}
 	}
-	if !isToken(o.KeyHeader) {
+	if !httpname.IsToken(o.KeyHeader) {
 		bad("KeyHeader: %q is not a header name", o.KeyHeader)
 	}
 	if o.MaxAttempts < 0 {

@@ -235,7 +235,7 @@ var sidecars = []Mutant{
 	{
 		Name: "a header with underscores replaces a method that passes", Rule: "policy",
 		Dir: sidecar, Func: "protectedNames", Package: sidecar, Run: "TestMethodOverride_Underscores",
-		Old: "httpmethod.OverrideHeaders(), ", New: "httpmethod.OverrideHeaders()[:0], ",
+		Old: "httpname.OverrideHeaders(), ", New: "httpname.OverrideHeaders()[:0], ",
 	},
 	{
 		Name: "answers that are not kept pass by the limit of bytes", Rule: "limits",

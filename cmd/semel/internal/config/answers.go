@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+
+	"github.com/semel-go/semel/internal/httpname"
 )
 
 // Compared selects the headers that duplicates must have in common, the headers of an
@@ -27,7 +29,7 @@ func (r *resolver) compared(c *Config, o *Compared) {
 	c.FingerprintHeaders, c.ReplayHeaders, c.RefusalOrigins = or(o.FingerprintHeaders, nil), or(o.ReplayHeaders, nil), or(o.RefusalOrigins, nil)
 	for field, names := range map[string][]string{"fingerprint-headers": c.FingerprintHeaders, "replay-headers": c.ReplayHeaders} {
 		for _, name := range names {
-			if !isToken(name) {
+			if !httpname.IsToken(name) {
 				r.bad(field, name, "is no header name")
 			}
 		}

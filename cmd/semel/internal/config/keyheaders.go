@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/semel-go/semel/internal/httpname"
 )
 
 // keyHeaders checks that a key can come under each name, and reach the service.
@@ -12,7 +14,7 @@ func (r *resolver) keyHeaders(names []string) {
 	for _, name := range names {
 		same := http.CanonicalHeaderKey(name)
 		switch {
-		case !isToken(name):
+		case !httpname.IsToken(name):
 			r.bad("key-headers", name, "is no header name")
 		case seen[same]:
 			r.bad("key-headers", name, "is listed twice")

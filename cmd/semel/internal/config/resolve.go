@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/cmd/semel/internal/input"
+	"github.com/semel-go/semel/internal/httpname"
 )
 
 // Resolve merges the flags, the file, which may be nil, and the defaults, in this
@@ -136,7 +137,7 @@ func (r *resolver) config(o *Options) *Config {
 	c.Limits = r.limits(&o.Limits, c.MaxBody)
 	r.observation(c, &o.Observation)
 	c.Connections = r.connections(&o.Transports, c.Upstream, c.ReconcileURL, c.AuthorizeURL)
-	c.Protected = canonicalNames(c.Protected)
+	c.Protected = httpname.Canonical(c.Protected)
 	return c
 }
 
@@ -186,12 +187,6 @@ func (r *resolver) url(field string, given *string) *url.URL {
 func isPort(s string) bool {
 	_, err := strconv.ParseUint(s, 10, 16)
 	return s == "" || err == nil
-}
-
-func isToken(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
-		return c > '~' || c <= ' ' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
-	})
 }
 
 func or[T any](given *T, def T) T {

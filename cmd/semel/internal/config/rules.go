@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/cmd/semel/internal/input"
+	"github.com/semel-go/semel/internal/httpname"
 	"github.com/semel-go/semel/store"
 )
 
@@ -118,7 +119,7 @@ func (r *resolver) route(prefix string, o *Calls) Route {
 		r.bad(at("on-doubt"), policy, "choose retry or park")
 	}
 	for _, m := range route.Methods {
-		if !isToken(m) || m != strings.ToUpper(m) || m == http.MethodConnect {
+		if !httpname.IsToken(m) || m != strings.ToUpper(m) || m == http.MethodConnect {
 			r.bad(at("methods"), m, "is no method that can be protected; write it in capitals, such as POST, PUT, PATCH or DELETE")
 		}
 	}

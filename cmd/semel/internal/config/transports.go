@@ -2,13 +2,13 @@ package config
 
 import (
 	"net/netip"
-	"net/textproto"
 	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/semel-go/semel/cmd/semel/internal/tlsfile"
+	"github.com/semel-go/semel/internal/httpname"
 )
 
 // Transports are the options of connections: TLS, gateways and switched protocols.
@@ -63,12 +63,12 @@ func (r *resolver) connections(o *Transports, upstream *url.URL, hooks ...*url.U
 	r.inClear("upstream", c.Upstream, "upstream", upstream)
 	r.inClear("hook", c.Hooks, "reconcile-url or authorize-url", hooks...)
 	for _, name := range c.Protected {
-		if !isToken(name) {
+		if !httpname.IsToken(name) {
 			r.bad("protected-headers", name, "is no header name")
 		}
 	}
 	for _, name := range or(o.Upgrades, []string{"websocket"}) {
-		if !isToken(name) || strings.HasPrefix(strings.ToLower(name), "h2") {
+		if !httpname.IsToken(name) || strings.HasPrefix(strings.ToLower(name), "h2") {
 			r.bad("upgrades", name, "is no protocol that can pass: HTTP/2 inside the tunnel would pass by every rule; write a name such as websocket")
 		}
 		c.Upgrades = append(c.Upgrades, strings.ToLower(name))
@@ -105,14 +105,6 @@ func (r *resolver) gateway(c *Connections, name string) {
 		return
 	}
 	c.Gateways = append(c.Gateways, p.Masked())
-}
-
-// canonicalNames returns the names in the form of http.Header.
-func canonicalNames(names []string) (list []string) {
-	for _, n := range names {
-		list = append(list, textproto.CanonicalMIMEHeaderKey(n))
-	}
-	return list
 }
 
 // isSocket returns the path of a Unix socket.

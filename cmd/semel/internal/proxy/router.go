@@ -12,7 +12,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/config"
 	"github.com/semel-go/semel/cmd/semel/internal/limit"
 	"github.com/semel-go/semel/cmd/semel/internal/problem"
-	"github.com/semel-go/semel/internal/httpmethod"
+	"github.com/semel-go/semel/internal/httpname"
 	"github.com/semel-go/semel/semelhttp"
 )
 
@@ -41,23 +41,15 @@ type router struct {
 // decide in the proxy, and the headers that many upstreams use to identify a caller.
 func protectedNames(lists ...[]string) map[string]bool {
 	names := map[string]bool{}
-	for _, list := range append(lists, httpmethod.OverrideHeaders(), []string{
+	for _, list := range append(lists, httpname.OverrideHeaders(), []string{
 		"Authorization", "Cookie", "Host", "Content-Type", "Content-Length", "Content-Encoding", "Idempotency-Key",
 		"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto",
 	}) {
-		for _, name := range canonical(list) {
+		for _, name := range httpname.Canonical(list) {
 			names[name] = true
 		}
 	}
 	return names
-}
-
-func canonical(names []string) []string {
-	out := make([]string, len(names))
-	for i, n := range names {
-		out[i] = textproto.CanonicalMIMEHeaderKey(n)
-	}
-	return out
 }
 
 // ServeHTTP implements http.Handler.

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/semel-go/semel/cmd/semel/internal/config"
-	"github.com/semel-go/semel/internal/httpmethod"
+	"github.com/semel-go/semel/internal/httpname"
 	"github.com/semel-go/semel/store"
 )
 
@@ -108,7 +108,7 @@ func upperMethod(r *http.Request) *http.Request {
 // the method that a header replaces it by. Package semelhttp decides in the same way.
 func (to *route) protects(r *http.Request) bool {
 	has := func(method string) bool { return slices.Contains(to.methods, method) } // the configuration has capitals
-	return has(strings.ToUpper(r.Method)) || slices.ContainsFunc(httpmethod.Overrides(r.Header), has)
+	return has(strings.ToUpper(r.Method)) || slices.ContainsFunc(httpname.Overrides(r.Header), has)
 }
 
 // strictest returns the route that a request has found, or the one that a normalized
@@ -118,7 +118,7 @@ func (d *router) strictest(found *route, r *http.Request) *route {
 		return found
 	}
 	plain := plainHost(upperMethod(r))
-	for _, method := range append([]string{plain.Method}, httpmethod.Overrides(r.Header)...) {
+	for _, method := range append([]string{plain.Method}, httpname.Overrides(r.Header)...) {
 		asked := *plain
 		asked.Method = method
 		other := d.variants.find(&asked)

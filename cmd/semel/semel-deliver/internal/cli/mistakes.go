@@ -14,6 +14,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/program"
 	"github.com/semel-go/semel/cmd/semel/internal/tlsfile"
 	"github.com/semel-go/semel/cmd/semel/semel-deliver/internal/event"
+	"github.com/semel-go/semel/internal/httpname"
 )
 
 // mistakes are the mistakes in the options of a command, of which it reports all.
@@ -35,7 +36,7 @@ func (m *mistakes) header(flag string, lines []string, refuse func(flag, name st
 	h := http.Header{}
 	for _, line := range lines {
 		name, value, ok := strings.Cut(line, ":")
-		if value = strings.TrimSpace(value); !ok || !isToken(name) || !event.IsHeaderValue(value) {
+		if value = strings.TrimSpace(value); !ok || !httpname.IsToken(name) || !event.IsHeaderValue(value) {
 			m.bad(flag, name, `write "Name: value"`) // the value may be a secret
 			continue
 		}
@@ -103,9 +104,3 @@ func (m *mistakes) tlsFiles(prefix string, f tlsfile.Files, secure bool) {
 }
 
 func isHTTPS(u *url.URL) bool { return u != nil && u.Scheme == "https" }
-
-func isToken(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
-		return c > '~' || c <= ' ' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
-	})
-}

@@ -21,6 +21,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/semel-deliver/internal/deliver"
 	"github.com/semel-go/semel/cmd/semel/semel-deliver/internal/event"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/internal/httpname"
 )
 
 // plan is the checked configuration.
@@ -163,7 +164,7 @@ func (p *planner) sending(s *deliver.Sending, b *address.Broker) {
 		s.Forward = append(s.Forward, name)
 	}
 	for _, name := range s.Forward {
-		if !isToken(name) {
+		if !httpname.IsToken(name) {
 			p.bad("forward-headers", name, "is no header name")
 			continue
 		}
