@@ -18,7 +18,7 @@ type Ticket struct {
 	// Token is URL-safe, and the same for each duplicate while the reservation
 	// holds. If Result is nil, send it to the worker, for duplicates too. A token
 	// that arrives twice runs the call once; if no token arrives, the call never
-	// runs. Whoever has the token can run the call, so protect it like the key.
+	// runs. A holder of the token can run the call, so protect it like the key.
 	Token string
 	// Fresh is true if this call made the reservation.
 	Fresh bool
