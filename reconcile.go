@@ -217,6 +217,11 @@ func (g *Guard) Resolve(ctx context.Context, seen store.Record, v Verdict) error
 		p.Error = lapsed.ResolvedNoEffect
 		p.Attempt = 0 // the operator's decision counts for more than the limit of attempts
 	}
+	return g.applyDecision(ctx, &seen, p, Event{Kind: EventReconciled})
+}
+
+// applyDecision changes the record that an operator has judged.
+func (g *Guard) applyDecision(ctx context.Context, seen *store.Record, p store.Proposal, e Event) error {
 	f, err := g.ask(ctx, func(ctx context.Context) (store.Found, error) {
 		f, err := g.store.Swap(ctx, seen.Seen(), p)
 		if errors.Is(err, store.ErrTooLarge) {
@@ -227,11 +232,12 @@ func (g *Guard) Resolve(ctx context.Context, seen store.Record, v Verdict) error
 	})
 	switch {
 	case errors.Is(err, store.ErrNotFound) || err == nil && !f.Won:
-		return &Error{Reason: store.ErrChanged, Operation: op}
+		return &Error{Reason: store.ErrChanged, Operation: seen.Key.Operation}
 	case err != nil:
-		return &Error{Reason: ErrUnavailable, Operation: op, Cause: err}
+		return &Error{Reason: ErrUnavailable, Operation: seen.Key.Operation, Cause: err}
 	}
-	g.observe(ctx, Event{Kind: EventReconciled, Policy: seen.Policy, Attempt: seen.Attempt}, seen.Key)
+	e.Policy, e.Attempt = seen.Policy, seen.Attempt
+	g.observe(ctx, e, seen.Key)
 	g.waiters.wake(seen.Key)
 	return nil
 }
@@ -241,9 +247,11 @@ func (g *Guard) Resolve(ctx context.Context, seen store.Record, v Verdict) error
 // is the failed record that the operator has judged. why says who reopens it and
 // for what reason; the record keeps it as LastError until the next attempt ends.
 //
-// If the record has changed since, or has not failed, the error is
-// store.ErrChanged. A saga is refused with ErrInvalid: its steps are undone, and it would
-// fail again. Duplicates that have got the failure already are not told.
+// If the record has changed since, or has not failed, the error is store.ErrChanged.
+// ErrInvalid refuses a call with recorded steps, which would not run again although its
+// handler may have undone them, and names them. If the attempts were used up
+// (CodeAttemptsExhausted), it is reopened, unless a step has failed for good. A saga is
+// always refused. Duplicates that have got the failure already are not told.
 func (g *Guard) Reopen(ctx context.Context, seen store.Record, why string) error {
 	op := seen.Key.Operation
 	switch {
@@ -256,17 +264,37 @@ func (g *Guard) Reopen(ctx context.Context, seen store.Record, why string) error
 	case seen.State != store.Failed:
 		return &Error{Reason: store.ErrChanged, Operation: op, Cause: fmt.Errorf("the record is %v; only a failed one can be reopened", seen.State)}
 	}
+	if err := g.checkSteps(ctx, &seen); err != nil {
+		return err
+	}
 	cause := errors.New(lapsed.Reopened + why)
 	p := g.change(&seen, store.Released, errorText(cause))
 	p.Attempt = 0
-	f, err := g.ask(ctx, func(ctx context.Context) (store.Found, error) { return g.store.Swap(ctx, seen.Seen(), p) })
-	switch {
-	case errors.Is(err, store.ErrNotFound) || err == nil && !f.Won:
-		return &Error{Reason: store.ErrChanged, Operation: op}
-	case err != nil:
-		return &Error{Reason: ErrUnavailable, Operation: op, Cause: err}
+	return g.applyDecision(ctx, &seen, p, Event{Kind: EventReopened, Err: cause})
+}
+
+// checkSteps refuses to reopen a call if work that is undone would not be done again.
+func (g *Guard) checkSteps(ctx context.Context, seen *store.Record) error {
+	if g.journal == nil {
+		return nil
 	}
-	g.observe(ctx, Event{Kind: EventReopened, Policy: seen.Policy, Attempt: seen.Attempt, Err: cause}, seen.Key)
-	g.waiters.wake(seen.Key)
+	var steps []store.Step
+	_, err := g.ask(ctx, func(ctx context.Context) (f store.Found, err error) {
+		steps, err = g.journal.Steps(ctx, seen.Lease())
+		return f, err
+	})
+	if err == nil && len(steps) > 0 {
+		err = checkDecrypted(&seen.Outcome) // its code counts
+	}
+	switch why := lapsed.WhyNotReopened(seen, steps); {
+	case errors.Is(err, store.ErrLeaseLost):
+		return &Error{Reason: store.ErrChanged, Operation: seen.Key.Operation}
+	case errors.Is(err, store.ErrCorrupt):
+		return &Error{Reason: store.ErrCorrupt, Operation: seen.Key.Operation, Cause: err}
+	case err != nil:
+		return &Error{Reason: ErrUnavailable, Operation: seen.Key.Operation, Cause: err}
+	case why != "":
+		return invalid(seen.Key.Operation, errors.New("seen: "+why))
+	}
 	return nil
 }

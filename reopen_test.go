@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/saga"
@@ -60,6 +61,90 @@ func TestReopen_FailedCall_RunsAgain(t *testing.T) {
 	}
 }
 
+// A handler has undone its steps before it failed for good. A call that is reopened would replay
+// them, and the customer would get the goods for nothing.
+func TestReopen_StepWasUndone_IsRefused(t *testing.T) {
+	g := guard(t, memstore.New(nil), nil)
+	_ = semel.Once(t.Context(), g, ann("o1"), func(ctx context.Context, x *semel.Execution) error {
+		if err := semel.Once(ctx, g, x.Step("charge"), nothing); err != nil {
+			return err
+		}
+		return semel.Final(errors.New("sold out, and the charge is refunded"))
+	})
+	seen := wantState(t, g, "o1", store.Failed)
+	err := g.Reopen(t.Context(), seen, "ann: there are goods again")
+	if !errors.Is(err, semel.ErrInvalid) || !strings.Contains(err.Error(), "(charge)") || !strings.Contains(err.Error(), "make a new call with another key") {
+		t.Errorf("reopened: %v", err)
+	}
+	wantState(t, g, "o1", store.Failed)
+	seen.Fence--
+	wantErr(t, g.Reopen(t.Context(), seen, "ann: an earlier fence"), store.ErrChanged)
+}
+
+// A step that has failed for good fails again in each run, also after all attempts.
+func TestReopen_StepFailedForGood_IsRefused(t *testing.T) {
+	for _, passOn := range []bool{true, false} {
+		g := guard(t, memstore.New(nil), &semel.Options{MaxAttempts: 1})
+		_ = semel.Once(t.Context(), g, ann("k"), func(ctx context.Context, x *semel.Execution) error {
+			_ = semel.Once(ctx, g, x.Step("reserve"), nothing)
+			err := semel.Once(ctx, g, x.Step("charge"), func(context.Context, *semel.Execution) error {
+				return &semel.Failure{Code: "declined"}
+			})
+			if !passOn {
+				err = errBoom
+			}
+			return err
+		})
+		err := g.Reopen(t.Context(), wantState(t, g, "k", store.Failed), "ann: the card is valid again")
+		if !errors.Is(err, semel.ErrInvalid) || !strings.Contains(err.Error(), "charge failed for good") || strings.Contains(err.Error(), "reserve") != passOn {
+			t.Errorf("the failure is that of the step: %v; reopened: %v", passOn, err)
+		}
+	}
+}
+
+func TestReopen_AttemptsUsedUp_GoesOnAfterItsSteps(t *testing.T) {
+	g := guard(t, memstore.New(nil), &semel.Options{MaxAttempts: 1})
+	charges, fails := 0, true
+	order := func() error {
+		return semel.Once(t.Context(), g, ann("o1"), func(ctx context.Context, x *semel.Execution) error {
+			err := semel.Once(ctx, g, x.Step("charge"), func(context.Context, *semel.Execution) error { charges++; return nil })
+			if err == nil && fails {
+				err = errBoom
+			}
+			return err
+		})
+	}
+	_ = order()
+	if err := g.Reopen(t.Context(), wantState(t, g, "o1", store.Failed), "ann: the bank is back"); err != nil {
+		t.Fatal(err)
+	}
+	if fails = false; order() != nil || charges != 1 {
+		t.Errorf("the step ran %d times", charges)
+	}
+}
+
+// If nobody can say whether a call has steps, it is not reopened.
+func TestReopen_StepsCannotBeRead_IsRefused(t *testing.T) {
+	for _, c := range []struct{ answer, want error }{
+		{errBoom, semel.ErrUnavailable}, {store.ErrCorrupt, store.ErrCorrupt}, {store.ErrLeaseLost, store.ErrChanged},
+	} {
+		mem := memstore.New(nil)
+		g := guard(t, mem, nil)
+		_, _ = g.Run(t.Context(), ann("k"), fail(semel.Final(errBoom)))
+		seen := wantState(t, g, "k", store.Failed)
+		err := guard(t, unreadableSteps{mem, c.answer}, &semel.Options{StoreTimeout: 20 * time.Millisecond}).Reopen(t.Context(), seen, "ann: test")
+		wantErr(t, err, c.want)
+		wantState(t, g, "k", store.Failed)
+	}
+}
+
+type unreadableSteps struct {
+	*memstore.Store
+	err error
+}
+
+func (s unreadableSteps) Steps(context.Context, store.Lease) ([]store.Step, error) { return nil, s.err }
+
 // A verdict, or a reopening, would leave the steps of a saga as they are.
 func TestResolve_Saga_VerdictAndReopeningAreRefused(t *testing.T) {
 	g, err := semel.New(memstore.New(nil), &semel.Options{OnDoubt: semel.Park})
@@ -77,3 +162,5 @@ func TestResolve_Saga_VerdictAndReopeningAreRefused(t *testing.T) {
 		t.Errorf("reopened: %v", err)
 	}
 }
+
+func nothing(context.Context, *semel.Execution) error { return nil }

@@ -74,15 +74,6 @@ func TestResolve_CallOfDo_NeedsJSON(t *testing.T) {
 	}
 }
 
-func TestReopen_Failed_RunsAgain(t *testing.T) {
-	s := newSite(t, console.Options{Operator: eve})
-	failed := named("POST /payments", "ann", "failed")
-	s.want(s.post(failed.path, s.formOf(failed, "reopen")), http.StatusOK, "Reopened")
-	if r := s.state(failed.key); r.State != store.Released || !strings.Contains(r.LastError, "eve: ledger 4711") {
-		t.Errorf("the record is %v: %s", r.State, r.LastError)
-	}
-}
-
 func TestSaga_Decisions(t *testing.T) {
 	o1 := stuck()
 	for verb, more := range map[string][]string{

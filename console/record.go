@@ -28,7 +28,8 @@ type recordPage struct {
 	OwnersKept   int // earlier ones are not kept; 0: there were none
 	// The forms that are possible.
 	CanResolve, CanReopen, CanDecide bool
-	IsHTTP                           bool // the answer has a status and headers
+	WhyNotReopened                   string // of a failed call with recorded steps
+	IsHTTP                           bool   // the answer has a status and headers
 	Stuck                            history.StuckSaga
 }
 
@@ -68,7 +69,10 @@ func (c *Console) record(ctx context.Context, r *http.Request) (any, error) {
 	p.Answer = c.keptAnswer(&f.Record)
 	inDoubt := f.Record.State == store.Unknown
 	p.CanResolve, p.CanDecide = inDoubt && !p.Saga, inDoubt && p.Saga && !unread // a decision about a saga names its steps
-	p.CanReopen = f.Record.State == store.Failed && !p.Saga
+	if f.Record.State == store.Failed && !p.Saga && !unread {
+		p.WhyNotReopened = lapsed.WhyNotReopened(&f.Record, steps)
+		p.CanReopen = p.WhyNotReopened == ""
+	}
 	if p.CanDecide {
 		p.Stuck = history.StuckOf(&f.Record, steps)
 	}
@@ -182,14 +186,6 @@ func (c *Console) changeRecord(ctx context.Context, operator string, form url.Va
 		}
 		return carryOut(r, operator+": "+reason)
 	})
-}
-
-func (c *Console) reopen(ctx context.Context, r store.Record, who string) error {
-	g, err := semel.New(c.store, &semel.Options{Retention: c.options.Retention, Holder: history.ReopenedBy + who})
-	if err != nil {
-		return err
-	}
-	return g.Reopen(ctx, r, who)
 }
 
 // decide is a decision about a stuck saga.

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/textproto"
 	"net/url"
@@ -35,6 +36,19 @@ func (c *Console) resolve(ctx context.Context, r store.Record, verb, who string,
 		return err
 	}
 	return g.Resolve(ctx, r, v)
+}
+
+// reopen lets a failed call run again.
+func (c *Console) reopen(ctx context.Context, r store.Record, who string) error {
+	g, err := semel.New(c.store, &semel.Options{Retention: c.options.Retention, Holder: history.ReopenedBy + who})
+	if err != nil {
+		return err
+	}
+	err = g.Reopen(ctx, r, who)
+	if e, ok := errors.AsType[*semel.Error](err); ok && errors.Is(err, semel.ErrInvalid) {
+		return badInput("Nothing was changed: " + e.Cause.Error())
+	}
+	return err
 }
 
 // notJSON says what the result of a step has to be, and names its field; empty if it is JSON,

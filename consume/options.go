@@ -70,8 +70,9 @@ type Options struct {
 	// Reopen lets redriven messages run again: dead letters that an operator has
 	// sent back. A key that has failed stays failed, so a redriven message would be
 	// dead-lettered again. With Reopen, the Consumer first reopens the key of a
-	// message that has the header RedriveHeader: see semel.Guard.Reopen. Such a message
-	// runs also if it is older than Retention. Set Reopen to a Guard over the runner's
+	// message that has the header RedriveHeader: see semel.Guard.Reopen. If that refuses
+	// because of recorded steps, the new dead letter says so. Such a message runs also if it
+	// is older than Retention. Set Reopen to a Guard over the runner's
 	// store, with the runner's Retention. Nil: only an operator reopens keys, with semel
 	// inspect reopen.
 	Reopen *semel.Guard

@@ -12,8 +12,8 @@ import (
 // failure to reopen, so that a letter which is sent twice reopens it once.
 const RedriveHeader = driver.RedriveHeader
 
-// reopen reopens the key of a redriven message. If ok is true, the store did not
-// answer.
+// reopen reopens the key of a redriven message. If ok is true, the store did not answer, or
+// the key must not be reopened.
 func (c *Consumer) reopen(ctx context.Context, t *task) (d driver.Disposition, ok bool) {
 	err := driver.Reopen(ctx, c.opt.Reopen, t.call, t.m)
 	if err == nil {

@@ -68,6 +68,24 @@ func TestHandle_RedrivenMessage_RunsAgainOnce(t *testing.T) {
 	}
 }
 
+// A message whose handler may have undone its steps is not run again. The new letter says why.
+func TestHandle_RedrivenMessageWithSteps_IsDeadLetteredWithTheReason(t *testing.T) {
+	g := newGuard(t, memstore.New(nil), nil)
+	runs := 0
+	c := newConsumer(t, g, func(ctx context.Context, x *semel.Execution, _ *consume.Message) error {
+		runs++
+		_ = semel.Once(ctx, g, x.Step("charge"), func(context.Context, *semel.Execution) error { return nil })
+		return semel.Final(errPlain)
+	}, consume.Options{Reopen: g})
+	m := keyed("k")
+	redriven := keyed("k")
+	redriven.Headers = append(driver.Letter(m, c.Handle(t.Context(), m), "test"), store.Header{Name: consume.RedriveHeader, Value: "ann: there are goods again"})
+	d := c.Handle(t.Context(), redriven)
+	if d.Action != driver.DeadLetter || d.Reason != driver.ReasonInvalid || !strings.Contains(d.Err.Error(), "has recorded steps (charge)") || runs != 1 {
+		t.Errorf("redriven: %v, %q after %d runs: %v", d.Action, d.Reason, runs, d.Err)
+	}
+}
+
 // A broker may take any bytes as an address: RabbitMQ does in a routing key. The letter
 // has the address in a form that each broker keeps, and the redriven message has the same
 // fingerprint, so that it runs.

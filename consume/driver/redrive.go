@@ -16,8 +16,9 @@ const RedriveHeader = "semel-redrive"
 // Reopen reopens the failure that a redriven message names: m has the headers
 // RedriveHeader and LetterFence, and the record of call failed with that fencing token.
 // So a message that is delivered or sent again reopens the failure once. In all other
-// cases, and if g is nil, Reopen does nothing. An error is semel.ErrUnavailable: try the
-// message again later.
+// cases, and if g is nil, Reopen does nothing. If the error is semel.ErrUnavailable, try the
+// message again later. If it is semel.ErrInvalid, Guard.Reopen refuses the call because of its
+// steps, so put the message into the dead letters again: Decide does both.
 //
 // Call it before each try of a message. A Consumer does so.
 func Reopen(ctx context.Context, g *semel.Guard, call semel.Call, m *Message) error {

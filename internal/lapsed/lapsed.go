@@ -153,6 +153,42 @@ func FailureOutcome(f Failure) (store.Outcome, error) {
 	return store.Outcome{Body: body, Codec: FailureCodec}, err
 }
 
+// FailureCode is the code of a kept failure; empty if it has none or cannot be read.
+func FailureCode(o *store.Outcome) string {
+	if o.Gone {
+		return "failure_not_kept"
+	}
+	var f Failure
+	if o.Codec != FailureCodec || json.Unmarshal(o.Body, &f) != nil {
+		return ""
+	}
+	return f.Code
+}
+
+// WhyNotReopened says why a failed call with these recorded steps must not run again; empty
+// if it may. A handler that fails for good may have undone its steps before. If it has used
+// up its attempts, it goes on after the steps that are done.
+func WhyNotReopened(r *store.Record, steps []store.Step) string {
+	const most = 5
+	var names []string
+	usedUp := FailureCode(&r.Outcome) == CodeExhausted
+	for i := range steps {
+		switch s := &steps[i]; {
+		case s.Failed:
+			names = append(names, s.Name+" failed for good")
+		case !usedUp:
+			names = append(names, s.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	if n := len(names) - most; n > 0 {
+		names = append(names[:most], fmt.Sprintf("and %d more", n))
+	}
+	return "has recorded steps (" + strings.Join(names, ", ") + "), which would not run again, also if the handler has undone them; undo in the other systems what is left of them, and make a new call with another key"
+}
+
 // NewOwner makes the owner of a new claim. An owner has to be unique; the
 // runtime's generator (ChaCha8 with a random seed) costs no system call.
 func NewOwner() (o store.Owner) {

@@ -4,7 +4,6 @@
 package lasterror
 
 import (
-	"encoding/json"
 	"regexp"
 	"strings"
 
@@ -103,7 +102,7 @@ func Of(r *store.Record) (Meaning, bool) {
 
 func of(r *store.Record) (Meaning, bool) {
 	if r.State == store.Failed {
-		return ByCode(failureCode(&r.Outcome))
+		return ByCode(lapsed.FailureCode(&r.Outcome))
 	}
 	for _, m := range Table {
 		if strings.Contains(r.LastError, Text(m.Code, nil)) {
@@ -118,18 +117,6 @@ func of(r *store.Record) (Meaning, bool) {
 		return ByCode(code)
 	}
 	return ByCode(r.LastError)
-}
-
-// failureCode is the code of a kept failure; empty if it has none or cannot be read.
-func failureCode(o *store.Outcome) string {
-	if o.Gone {
-		return "failure_not_kept"
-	}
-	var f lapsed.Failure
-	if o.Codec != lapsed.FailureCodec || json.Unmarshal(o.Body, &f) != nil {
-		return ""
-	}
-	return f.Code
 }
 
 // Shown is the last error of a record for people: in place of a bare code of the table

@@ -56,7 +56,7 @@ var reconciliations = []Mutant{
 	},
 	{
 		Name: "an operator's verdict that is too large is refused", Rule: "rule 10",
-		Dir: core, Func: "(*Guard).Resolve", Package: core, Run: "TestResolve_VerdictTooLargeForStore_LeavesTombstone",
+		Dir: core, Func: "(*Guard).applyDecision", Package: core, Run: "TestResolve_VerdictTooLargeForStore_LeavesTombstone",
 		Old: "if errors.Is(err, store.ErrTooLarge) {", New: "if false {",
 	},
 	{
@@ -68,6 +68,26 @@ var reconciliations = []Mutant{
 		Name: "a saga whose steps are undone is reopened", Rule: "saga 5",
 		Dir: core, Func: "(*Guard).Reopen", Package: core, Run: "TestResolve_Saga_VerdictAndReopeningAreRefused",
 		Old: "case lapsed.IsSaga(seen.Key):", New: "case lapsed.IsSaga(seen.Key) && g.options.Retention == 0:",
+	},
+	{
+		Name: "a call whose handler has undone its steps is reopened", Rule: "steps",
+		Dir: core, Func: "(*Guard).Reopen", Package: core, Run: "TestReopen_StepWasUndone_IsRefused",
+		Old: "err := g.checkSteps(ctx, &seen); err != nil", New: "err := g.checkSteps(ctx, &seen); err != nil && g.options.Retention == 0",
+	},
+	{
+		Name: "a call whose steps cannot be read is reopened", Rule: "rule 11",
+		Dir: core, Func: "(*Guard).checkSteps", Package: core, Run: "TestReopen_StepsCannotBeRead_IsRefused",
+		Old: "case err != nil:", New: "case err != nil && seen.Fence == 0:",
+	},
+	{
+		Name: "a call with a step that failed for good is reopened after its last attempt", Rule: "steps",
+		Dir: "internal/lapsed", Func: "WhyNotReopened", Package: core, Run: "TestReopen_StepFailedForGood_IsRefused",
+		Old: "case s.Failed:", New: "case s.Failed && !usedUp:",
+	},
+	{
+		Name: "a call with steps is not reopened after its last attempt", Rule: "steps",
+		Dir: "internal/lapsed", Func: "WhyNotReopened", Package: core, Run: "TestReopen_AttemptsUsedUp_GoesOnAfterItsSteps",
+		Old: "case !usedUp:", New: "case !usedUp || s.Name != \"\":",
 	},
 	{
 		Name: "the zero verdict counts as DidNotHappen", Rule: "rule 17",
@@ -82,13 +102,13 @@ var reconciliations = []Mutant{
 	},
 	{
 		Name: "a verdict applies to a record that has changed", Rule: "rule 3", Parent: "M5: powertools-typescript#5714",
-		Dir: core, Func: "(*Guard).Resolve", Package: core, Run: "TestResolve_RecordChanged_IsRefused",
+		Dir: core, Func: "(*Guard).applyDecision", Package: core, Run: "TestResolve_RecordChanged_IsRefused",
 		Old: "f, err := g.ask(ctx, func(ctx context.Context) (store.Found, error) { f, err := g.store.Swap(ctx, seen.Seen(), p)",
 		New: "current, err := g.store.Get(ctx, seen.Key); if err != nil { return err }; f, err := g.ask(ctx, func(ctx context.Context) (store.Found, error) { f, err := g.store.Swap(ctx, current.Record.Seen(), p)",
 	},
 	{
 		Name: "a verdict that came too late is a success", Rule: "rule 3", Parent: "M15: granit-dotnet#1151",
-		Dir: core, Func: "(*Guard).Resolve", Package: core, Run: "TestResolve_RecordChanged_IsRefused",
+		Dir: core, Func: "(*Guard).applyDecision", Package: core, Run: "TestResolve_RecordChanged_IsRefused",
 		Old: "errors.Is(err, store.ErrNotFound) || err == nil && !f.Won", New: "errors.Is(err, store.ErrNotFound) || err == nil && f.Record.Key != seen.Key",
 	},
 	{

@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 
 	"github.com/semel-go/semel/cmd/semel/internal/program"
@@ -56,5 +59,22 @@ func TestInspectReopen_OtherRecord_IsRefused(t *testing.T) {
 	}
 	if r := commandIn(t, nil, "", "inspect", "reopen", "failed", "--tenant", "ann", "--store", url, "--fence", "1", "--reason", " "); r.code == program.ExitOK || !strings.Contains(r.stderr, "--reason") {
 		t.Errorf("no reason: %+v", r)
+	}
+}
+
+func TestInspectReopen_StepRecorded_IsRefused(t *testing.T) {
+	url, st := seed(t)
+	g, err := semel.New(st, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = semel.Once(t.Context(), g, semel.Call{Operation: "http", Tenant: "ann", Key: "o1", Payload: semel.NoPayload()}, func(ctx context.Context, x *semel.Execution) error {
+		_ = semel.Once(ctx, g, x.Step("charge"), func(context.Context, *semel.Execution) error { return nil })
+		return semel.Final(errors.New("sold out"))
+	})
+	fence := fenceOf(t, st, "o1")
+	r := command(t, "inspect", "reopen", "o1", "--tenant", "ann", "--store", url, "--fence", fence, "--reason", "r")
+	if r.code != program.ExitFailed || !strings.Contains(r.stderr, "nothing was changed: seen: has recorded steps (charge)") || !strings.Contains(r.stderr, "look at it: semel inspect get o1") || fenceOf(t, st, "o1") != fence {
+		t.Errorf("%+v", r)
 	}
 }
