@@ -11,19 +11,28 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// instant is a time of the local monotonic clock, which corrections of the wall
-// clock do not move.
-type instant time.Duration
+// instant is a time of both local clocks. Corrections of the wall clock do not move the
+// monotonic clock, but that stands still while the machine is suspended. The zero instant is
+// no time.
+type instant struct{ mono, wall time.Duration }
 
 var epoch = time.Now()
 
-func now() instant { return instant(time.Since(epoch)) }
+func now() instant {
+	t := time.Now()
+	return instant{t.Sub(epoch), time.Duration(t.UnixNano())}
+}
 
-func (i instant) add(d time.Duration) instant   { return i + instant(d) }
-func (i instant) since(j instant) time.Duration { return time.Duration(i - j) }
+func (i instant) add(d time.Duration) instant { return instant{i.mono + d, i.wall + d} }
+
+// since is the time from j to i on the monotonic clock.
+func (i instant) since(j instant) time.Duration { return i.mono - j.mono }
+
+// mostSince is the most time that may have passed from j to i. The end of a lease goes by it.
+func (i instant) mostSince(j instant) time.Duration { return max(i.mono-j.mono, i.wall-j.wall) }
 
 // heartbeat renews the leases of all running handlers of a Guard. If a lease may
-// have expired by the local monotonic clock it cancels the handler's context,
+// have expired by one of the local clocks, it cancels the handler's context,
 // without waiting for an answer of the store. It is a timer that sets itself
 // again while handlers run, so nothing needs closing.
 type heartbeat struct {
@@ -45,7 +54,7 @@ type renewal struct {
 	lease      store.Lease
 	cancel     context.CancelCauseFunc // cancels the handler's context
 	sent       instant                 // when the claim, or the last renewal, was sent
-	end        instant                 // no renewal goes beyond it; 0: no end is known
+	end        instant                 // no renewal goes beyond it; zero: no end is known
 	lost       bool
 	settling   bool  // a settlement was sent: if it was carried out, a renewal finds the lease lost
 	unanswered uint8 // renewals in a row without any answer, not even an error
@@ -65,16 +74,16 @@ func (h *heartbeat) interval() time.Duration { return h.lease / 24 }
 // between three quarters of the lease and the deadline.
 func (h *heartbeat) renewTimeout() time.Duration { return h.lease/6 + h.interval()/2 }
 
-// deadline is when the handler of a claim or renewal sent at the given time has to
+// isOver reports whether the handler of a claim or renewal sent at the given time has to
 // stop: a sixth of the lease before another process may take over.
-func (h *heartbeat) deadline(sent instant) instant { return sent.add(h.lease - h.lease/6) }
+func (h *heartbeat) isOver(sent, now instant) bool { return now.mostSince(sent) >= h.lease-h.lease/6 }
 
-// holds reports whether a handler may go on by the local clock. If it may not, its context
+// holds reports whether a handler may go on by the local clocks. If it may not, its context
 // ends now; otherwise the next check ends it, which a process that was frozen runs late.
 func (h *heartbeat) holds(r *renewal) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if now := now(); !r.lost && (now >= h.deadline(r.sent) || r.end != 0 && now >= r.end) {
+	if now := now(); !r.lost && (h.isOver(r.sent, now) || r.end != (instant{}) && now.mostSince(r.end) >= 0) {
 		h.lose(r)
 	}
 	return !r.lost
@@ -134,10 +143,10 @@ func (h *heartbeat) check() {
 	for r := h.active.next; r != &h.active; r = r.next {
 		switch {
 		case r.lost:
-		case now >= h.deadline(r.sent):
+		case h.isOver(r.sent, now):
 			h.lose(r)
 		case r.unanswered > 1: // the store hangs on this lease although it was sent alone
-		case now.since(r.sent) >= h.lease/3 && h.stopRenewing == nil:
+		case now.mostSince(r.sent) >= h.lease/3 && h.stopRenewing == nil:
 			if r.unanswered++; r.unanswered > 1 { // this lease may be the reason why its batch had no answer
 				alone = append(alone, r)
 			} else {
@@ -202,12 +211,12 @@ func byEnd(due []*renewal) map[instant][]*renewal {
 	return groups
 }
 
-// leaseEnd is the instant at which the leases of a context have to end; 0 if it has
-// no such time.
+// leaseEnd is the instant at which the leases of a context have to end; zero if it
+// has no such time.
 func leaseEnd(ctx context.Context) instant {
 	end, ok := leaseend.From(ctx)
 	if !ok {
-		return 0
+		return instant{}
 	}
 	return now().add(time.Until(end))
 }
@@ -225,8 +234,8 @@ func (g *Guard) leaseWithin(ctx context.Context) time.Duration {
 // renewBatch renews leases that have the same end.
 func (h *heartbeat) renewBatch(ctx context.Context, batch []*renewal, sent instant) {
 	lease := h.lease
-	if end := batch[0].end; end != 0 {
-		if lease = min(lease, end.since(now())); lease <= 0 {
+	if end := batch[0].end; end != (instant{}) {
+		if lease = min(lease, -now().mostSince(end)); lease <= 0 {
 			return
 		}
 	}
@@ -248,7 +257,9 @@ func (h *heartbeat) renewBatch(ctx context.Context, batch []*renewal, sent insta
 	for i, r := range batch {
 		switch {
 		case errs[i] == nil && !r.lost:
-			r.sent = max(r.sent, sent) // a later renewal may have been answered first
+			if sent.mono > r.sent.mono { // a later renewal may have been answered first
+				r.sent = sent
+			}
 		case errors.Is(errs[i], store.ErrLeaseLost) && !r.lost && !r.settling:
 			h.lose(r)
 		}

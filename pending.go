@@ -221,7 +221,7 @@ func (c *pendingCall) grant(ctx context.Context, a *admission) error {
 		c.guard.giveBack(ctx, &a.found.Record, c.undoState)
 		return context.Cause(ctx)
 	}
-	if a.granted = now(); a.granted >= c.guard.heartbeat.deadline(a.sent) {
+	if a.granted = now(); c.guard.heartbeat.isOver(a.sent, a.granted) {
 		c.guard.giveBack(ctx, &a.found.Record, c.undoState)
 		return fmt.Errorf("the claim took longer than its lease of %v", c.guard.options.Lease)
 	}

@@ -11,7 +11,7 @@ var lambdas = []Mutant{
 	{
 		Name: "a renewal holds beyond the end that its context names", Rule: "rule 7", Parent: "a time-out that leaves an orphan (Powertools Python #4759)",
 		Dir: core, Func: "(*Guard).execute", Package: core, Run: "TestLease_ContextHasLeaseEnd",
-		Old: "end: leaseEnd(ctx)", New: "end: 0",
+		Old: "end: leaseEnd(ctx)", New: "end: instant{}",
 	},
 	{
 		Name: "a later attempt claims beyond the end that its context names", Rule: "rule 7",

@@ -26,12 +26,12 @@ var leases = []Mutant{
 	{
 		Name: "a handler is not cancelled when its lease expires", Rule: "rule 6",
 		Dir: core, Func: "(*heartbeat).check", Package: core, Run: "TestLease_NotRenewed_HandlerIsCancelledBeforeExpiry",
-		Old: "case now >= h.deadline(r.sent):", New: "case false:",
+		Old: "case h.isOver(r.sent, now):", New: "case false:",
 	},
 	{
 		Name: "a handler is cancelled when its lease expires and not before", Rule: "rule 6",
-		Dir: core, Func: "(*heartbeat).deadline", Package: core, Run: "TestLease_NotRenewed_HandlerIsCancelledBeforeExpiry",
-		Old: "h.lease - h.lease/6", New: "h.lease",
+		Dir: core, Func: "(*heartbeat).isOver", Package: core, Run: "TestLease_NotRenewed_HandlerIsCancelledBeforeExpiry",
+		Old: "h.lease-h.lease/6", New: "h.lease",
 	},
 	{
 		Name: "the context of a cancelled handler has no cause", Rule: "rule 6",
@@ -46,12 +46,22 @@ var leases = []Mutant{
 	{
 		Name: "the deadline counts from the answer of the renewal", Rule: "rule 6",
 		Dir: core, Func: "(*heartbeat).renewBatch", Package: core, Run: "TestLease_AnswerIsLate_DeadlineCountsFromSending",
-		Old: "r.sent = max(r.sent, sent)", New: "r.sent = now()",
+		Old: "r.sent = sent", New: "r.sent = now()",
+	},
+	{
+		Name: "a lease does not end while the machine is suspended", Rule: "rule 6",
+		Dir: core, Func: "instant.mostSince", Package: core, Run: "TestLease_MachineWasSuspended_IsLost",
+		Old: "max(i.mono-j.mono, i.wall-j.wall)", New: "i.mono-j.mono",
+	},
+	{
+		Name: "a wall clock that is set back prolongs a lease", Rule: "rule 6",
+		Dir: core, Func: "instant.mostSince", Package: core, Run: "TestLease_WallClockIsSetBack_IsLostAllTheSame",
+		Old: "max(i.mono-j.mono, i.wall-j.wall)", New: "i.wall-j.wall",
 	},
 	{
 		Name: "a handler starts after the lease of its claim has expired", Rule: "rule 6",
 		Dir: core, Func: "(*pendingCall).grant", Package: core, Run: "TestClaim_AnswerLaterThanLease_IsGivenBack",
-		Old: "a.granted >= c.guard.heartbeat.deadline(a.sent)", New: "false",
+		Old: "c.guard.heartbeat.isOver(a.sent, a.granted)", New: "false",
 	},
 	{
 		Name: "a failed renewal counts as done", Rule: "rule 6",
@@ -103,12 +113,12 @@ var leases = []Mutant{
 	{
 		Name: "a lease is never renewed", Rule: "rule 7",
 		Dir: core, Func: "(*heartbeat).check", Package: core, Run: "TestLease_LongHandler_IsRenewed",
-		Old: "case now.since(r.sent) >= h.lease/3 && h.stopRenewing == nil:", New: "case false:",
+		Old: "case now.mostSince(r.sent) >= h.lease/3 && h.stopRenewing == nil:", New: "case false:",
 	},
 	{
 		Name: "a lease is renewed when it has expired", Rule: "rule 7",
 		Dir: core, Func: "(*heartbeat).check", Package: core, Run: "TestLease_LongHandler_IsRenewed",
-		Old: "now.since(r.sent) >= h.lease/3", New: "now.since(r.sent) >= h.lease",
+		Old: "now.mostSince(r.sent) >= h.lease/3", New: "now.mostSince(r.sent) >= h.lease",
 	},
 	{
 		Name: "each lease is renewed in its own round trip", Rule: "rule 7",

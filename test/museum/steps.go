@@ -61,7 +61,7 @@ var steps = []Mutant{
 	{
 		Name: "a process that was frozen at the end of its invocation begins a step", Rule: "steps",
 		Dir: core, Func: "(*heartbeat).holds", Package: core, Run: "TestStep_EndOfLeasesHasPassed_DoesNotBegin",
-		Old: "r.end != 0 && now >= r.end", New: "r.end == 0 && r.lost",
+		Old: "r.end != (instant{}) && now.mostSince(r.end) >= 0", New: "r.end == (instant{}) && r.lost",
 	},
 	{
 		Name: "a worker that lost its lease in a transaction begins the next step", Rule: "steps",
