@@ -250,7 +250,7 @@ func (c *pendingCall) refuse(ctx context.Context, reason error, after time.Durat
 // runsBare reports whether a call that is refused with err runs without a record
 // instead: Options.UnprotectedOnOutage. A tenant whose key was thrown away is no outage.
 func (c *pendingCall) runsBare(err error) bool {
-	return c.canRunBare && !c.answered && errors.Is(err, ErrUnavailable) && !errors.Is(err, encrypted.ErrUnknownKey)
+	return c.canRunBare && !c.answered && errors.Is(err, ErrUnavailable) && store.Affects(err) != store.ExtentCall && !errors.Is(err, encrypted.ErrUnknownKey)
 }
 
 // runningFor is how long the claim of r has been held. The fence of a claim is the

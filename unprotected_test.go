@@ -2,6 +2,7 @@ package semel_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,6 +30,24 @@ func TestUnprotected_NoOutage_DoesNotRun(t *testing.T) {
 	unreadable := &hooks{Store: st, claim: func(context.Context, store.Proposal) (store.Found, error) { return store.Found{}, store.ErrCorrupt }}
 	_, err = guard(t, unreadable, &semel.Options{UnprotectedOnOutage: true}).Run(t.Context(), ann("k"), never(t))
 	wantErr(t, err, store.ErrCorrupt)
+	if errors.Is(err, semel.ErrUnavailable) {
+		t.Errorf("a record that cannot be read counts as an outage: %v", err)
+	}
+}
+
+// The store has answered, but not about the record, which another transaction may hold.
+func TestUnprotected_StoreRefusesOnlyThisCall_DoesNotRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hooks{Store: memstore.New(nil), claim: func(context.Context, store.Proposal) (store.Found, error) {
+			return store.Found{}, store.WithExtent(errBoom, store.ExtentCall)
+		}}
+		var seen events
+		_, err := guard(t, h, &semel.Options{UnprotectedOnOutage: true, Observe: seen.observe}).Run(t.Context(), ann("k"), never(t))
+		if n := seen.count(semel.EventUnprotected); n != 0 || !errors.Is(err, semel.ErrUnavailable) {
+			t.Errorf("%d events EventUnprotected, error %v", n, err)
+		}
+		time.Sleep(time.Minute)
+	})
 }
 
 func TestUnprotected_StoreDown_RunsAndReports(t *testing.T) {

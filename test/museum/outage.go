@@ -13,6 +13,11 @@ var outages = []Mutant{
 		Old: "&& !c.answered && errors.Is(err, ErrUnavailable)", New: "",
 	},
 	{
+		Name: "an answer about one call counts as an outage", Rule: "rule 11",
+		Dir: core, Func: "(*pendingCall).runsBare", Package: core, Run: "TestUnprotected_StoreRefusesOnlyThisCall_DoesNotRun",
+		Old: "&& store.Affects(err) != store.ExtentCall", New: "",
+	},
+	{
 		Name: "a caller that left counts as an outage", Rule: "rule 11",
 		Dir: core, Func: "(*pendingCall).unavailable", Package: core, Run: "TestUnprotected_NoOutage_DoesNotRun",
 		Old: "case ctx.Err() != nil:", New: "case false:",
