@@ -33,6 +33,24 @@ func TestComplete_InHandler_StoresAtOnce(t *testing.T) {
 	wantState(t, g, "k", store.Completed)
 }
 
+// A NoEffect that a handler returns after its outcome is stored concerns no other call: the
+// call around it must not count as without effect.
+func TestComplete_ThenNoEffect_OuterCallIsInDoubt(t *testing.T) {
+	g := guard(t, memstore.New(nil), &semel.Options{OnDoubt: semel.Park})
+	_, _ = g.Run(t.Context(), ann("outer"), func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
+		_, err := g.Run(ctx, ann("inner"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+			if err := driver.Complete(ctx, x, store.Outcome{Body: []byte("b")}); err != nil {
+				t.Error(err)
+			}
+			return store.Outcome{}, semel.NoEffect(errBoom)
+		})
+		wantErr(t, err, errBoom)
+		return store.Outcome{}, err
+	})
+	wantState(t, g, "inner", store.Completed)
+	wantState(t, g, "outer", store.Unknown)
+}
+
 func TestComplete_AfterTakeOver_IsLeaseLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memstore.New(nil)

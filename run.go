@@ -99,7 +99,7 @@ func (g *Guard) execute(ctx context.Context, a *admission, fn Handler, settle se
 	o, err := g.call(ctx, handlerCtx, x, fn, settle)
 	if x.isCompleted() {
 		g.observeEnd(ctx, x, EventExecuted, err)
-		return Result{Outcome: o, codecs: g.options.Codecs}, err
+		return Result{Outcome: o, codecs: g.options.Codecs}, effect.Finish(err)
 	}
 	s, kind, err := settle(x, o, err)
 	return g.conclude(ctx, x, o, s, kind, err)

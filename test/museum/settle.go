@@ -87,6 +87,11 @@ var storeSettlements = []Mutant{
 
 var coreSettlements = []Mutant{
 	{
+		Name: "a NoEffect after a stored outcome counts for the call around it", Rule: "doubt",
+		Dir: core, Func: "(*Guard).execute", Package: core, Run: "TestComplete_ThenNoEffect_OuterCallIsInDoubt",
+		Old: "effect.Finish(err)", New: "err",
+	},
+	{
 		Name: "a settlement ends with the caller", Rule: "rule 9", Parent: "M20: golang/go#43082",
 		Dir: core, Func: "(*Guard).settle", Package: core, Run: "TestSettle_CallerLeft_StoresOutcome",
 		Old: "ctx, cancel := g.settleContext(ctx)",
