@@ -65,10 +65,11 @@ func (f *Filter) InDoubt() bool {
 // Waiter is a store that can notify its callers when a record may have changed.
 type Waiter interface {
 	// Wait returns nil when the record may have changed since it was seen. It
-	// may be too early, or late by any time, so the caller must check. An error
-	// means that the store cannot notify, and the caller polls instead. A store
-	// that cannot notify must return an error at once (errors.ErrUnsupported),
-	// because the caller polls seldom while Wait runs.
+	// may be too early now and then, or late by any time, so the caller must check,
+	// and it ends when ctx ends. If the record has changed before the call, Wait
+	// does not block. An error means that the store cannot notify, and the caller
+	// polls instead. A store that cannot notify must return an error at once
+	// (errors.ErrUnsupported), because the caller polls only every 5 s while Wait runs.
 	Wait(ctx context.Context, seen Seen) error
 }
 

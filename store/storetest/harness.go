@@ -94,6 +94,7 @@ var topics = []struct {
 	{"timers", timerChecks},
 	{"erase", eraseChecks},
 	{"receive", receiveChecks},
+	{"wait", waitChecks},
 }
 
 // Run tests the store that h opens. Each rule is a subtest, named after the rule.

@@ -36,7 +36,13 @@ type hooks struct {
 	list   func(ctx context.Context, f store.Filter) iter.Seq2[store.Found, error]
 	timers *timerFlaw // nil: the store keeps no timers
 	hide   func()     // nil: no outcome can be hidden
+	wait   func(ctx context.Context, seen store.Seen) error
 }
+
+// notifying are hooks that can notify.
+type notifying struct{ *hooks }
+
+func (n notifying) Wait(ctx context.Context, seen store.Seen) error { return n.wait(ctx, seen) }
 
 // searched are hooks that can be searched.
 type searched struct{ *hooks }
@@ -123,6 +129,9 @@ func mutantHarness(mu mutant) Harness {
 			if h.timers != nil {
 				return manual{&timed{h, map[store.Key]store.Timer{}, *h.timers}, c}
 			}
+			if h.wait != nil {
+				return manual{notifying{h}, c}
+			}
 			if h.list != nil {
 				return manual{searched{h}, c}
 			}
@@ -149,7 +158,7 @@ func mutantHarness(mu mutant) Harness {
 }
 
 func allMutants() (all []mutant) {
-	for _, ms := range [][]mutant{claimMutants, swapMutants, settleMutants, renewMutants, timeMutants, sweepMutants, fieldMutants, keyMutants, listMutants, contextMutants, txMutants, journalMutants, formerOwnerMutants, timerMutants, eraseMutants} {
+	for _, ms := range [][]mutant{claimMutants, swapMutants, settleMutants, renewMutants, timeMutants, sweepMutants, fieldMutants, keyMutants, listMutants, contextMutants, txMutants, journalMutants, formerOwnerMutants, timerMutants, eraseMutants, waitMutants} {
 		all = append(all, ms...)
 	}
 	return all
