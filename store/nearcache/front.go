@@ -3,17 +3,16 @@ package nearcache
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/store"
 )
 
@@ -186,7 +185,7 @@ func (s *Store) writeFront(ctx context.Context, e *entry) {
 
 // frontProposal is the claim of a process that writes a record with this fence.
 func frontProposal(k store.Key, fence uint64) store.Proposal {
-	return store.Proposal{Key: frontKey(k), State: store.Processing, Owner: newOwner(), Holder: "nearcache", Attempt: 1, Lease: frontLease, Error: least(fence)}
+	return store.Proposal{Key: frontKey(k), State: store.Processing, Owner: lapsed.NewOwner(), Holder: "nearcache", Attempt: 1, Lease: frontLease, Error: least(fence)}
 }
 
 // Whatever is in the front says in its last error which fence a record must have at
@@ -243,12 +242,6 @@ func (s *Store) markSwapped(ctx context.Context, seen *store.Seen) {
 	}
 }
 
-func newOwner() (o store.Owner) {
-	binary.LittleEndian.PutUint64(o[:8], rand.Uint64())
-	binary.LittleEndian.PutUint64(o[8:], rand.Uint64())
-	return o
-}
-
 // frontCursor begins the cursors of steps in the front. The store's clock at
 // the end of its part of the pass follows, in microseconds, and after a space
 // the front's cursor.
@@ -292,7 +285,7 @@ func (s *Store) release(ctx context.Context, r *store.Record) {
 	if !strings.HasSuffix(r.Key.Operation, frontSuffix) {
 		return
 	}
-	p := store.Proposal{Key: r.Key, State: store.Released, Owner: newOwner(), Holder: "nearcache", Error: r.LastError}
+	p := store.Proposal{Key: r.Key, State: store.Released, Owner: lapsed.NewOwner(), Holder: "nearcache", Error: r.LastError}
 	if leastFence(r) > 0 {
 		p.Keep = s.swapLife()
 	}
