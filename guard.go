@@ -137,13 +137,18 @@ func errorText(err error) string { return effect.Text(err) }
 // settlement of a run with all its repeats (SettleTimeout), and Wait and List, which are
 // long on purpose: Wait ends with its caller, and List is limited in listParked.
 
+// storeLimit is how long one question to the store may take, and the name of the limit.
+func (g *Guard) storeLimit() (limit time.Duration, name string) {
+	if third := g.options.Lease / 3; g.options.UnprotectedOnOutage && third < g.options.StoreTimeout {
+		return third, "a third of Lease"
+	}
+	return g.options.StoreTimeout, "StoreTimeout"
+}
+
 // storeContext is the context of one question to the store.
 func (g *Guard) storeContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	d := g.options.StoreTimeout
-	if g.options.UnprotectedOnOutage {
-		d = min(d, g.options.Lease/3)
-	}
-	return context.WithTimeout(ctx, d)
+	limit, _ := g.storeLimit()
+	return context.WithTimeout(ctx, limit)
 }
 
 // ask sends a request until the store answers, for at most StoreTimeout. Without an
@@ -168,7 +173,8 @@ func (g *Guard) explainLimit(ctx, limited context.Context, err error) error {
 	if err == nil || retry.Answered(err) || limited.Err() == nil || ctx.Err() != nil {
 		return err
 	}
-	return fmt.Errorf("the store gave no answer within StoreTimeout, %v: %w", g.options.StoreTimeout, err)
+	limit, name := g.storeLimit()
+	return fmt.Errorf("the store gave no answer within %s, %v: %w", name, limit, err)
 }
 
 // Ping returns nil if the store answers, whatever the state of a single key: see

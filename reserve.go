@@ -31,7 +31,8 @@ type Ticket struct {
 // with ErrNotKept the ticket has what is left of the result. A call with the key
 // that is not redeemed fails with ErrInProgress for as long as
 // Options.Reservation. Reserve fails with ErrInProgress while a call that was not
-// reserved runs.
+// reserved runs, if that is the first attempt; during a later one it gives out a
+// ticket, because the record stays whatever becomes of the attempt.
 func (g *Guard) Reserve(ctx context.Context, call Call) (Ticket, error) {
 	if err := g.check(&call); err != nil {
 		return Ticket{}, err

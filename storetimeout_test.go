@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -109,6 +110,17 @@ func TestStoreHangs_EachMethod_ReturnsWithinStoreTimeout(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestStoreHangs_CallsMayRunUnprotected_ErrorNamesTheShorterLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for lease, want := range map[time.Duration]string{3 * time.Second: "within a third of Lease, 1s", time.Minute: "within StoreTimeout, 5s"} {
+			g := guard(t, frozen(memstore.New(nil), "get"), &semel.Options{UnprotectedOnOutage: true, Lease: lease})
+			if _, err := g.Get(t.Context(), ann("k")); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("lease %v: error %v, want %q", lease, err, want)
+			}
+		}
+	})
 }
 
 // A claim whose answer does not come may have been granted. The Guard finds out

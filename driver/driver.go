@@ -131,9 +131,10 @@ func LeaseOptions(o *semel.Options) (names []string) {
 }
 
 // LeaseUntil returns a context for calls of a process that will be stopped at a known
-// time, such as an invocation of AWS Lambda. No lease of a call with it holds longer
-// than until end, so that its key is free when the process has been stopped. The
-// context and those of the handlers have end as their deadline, because another
+// time, such as an invocation of AWS Lambda. Their leases are over at the time end, so that
+// the keys are free when the process has been stopped. If a claim has to be sent again,
+// because the store did not answer, its lease can last up to Options.StoreTimeout longer.
+// The context and those of the handlers have end as their deadline, because another
 // process may take over then.
 func LeaseUntil(ctx context.Context, end time.Time) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(leaseend.With(ctx, end), end)

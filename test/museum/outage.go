@@ -81,7 +81,15 @@ var outages = []Mutant{
 	{
 		Name: "a store that hangs holds its callers", Rule: "rule 11",
 		Dir: core, Func: "(*Guard).storeContext", Package: core, Run: "TestStoreHangs_EachMethod_ReturnsWithinStoreTimeout",
-		Old: "context.WithTimeout(ctx, d)", New: "context.WithCancel(ctx)",
+		Old: `
+			limit, _ := g.storeLimit()
+			return context.WithTimeout(ctx, limit)`,
+		New: "return context.WithCancel(ctx)",
+	},
+	{
+		Name: "an outage is explained by a limit that did not end the wait", Rule: "rule 11",
+		Dir: core, Func: "(*Guard).explainLimit", Package: core, Run: "TestStoreHangs_CallsMayRunUnprotected_ErrorNamesTheShorterLimit",
+		Old: "limit, name := g.storeLimit()", New: "limit, name := g.options.StoreTimeout, \"StoreTimeout\"",
 	},
 	{
 		Name: "a claim whose answer did not come in time is forgotten", Rule: "rule 11",
