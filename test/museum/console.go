@@ -69,7 +69,7 @@ var consoles = []Mutant{
 	{
 		Name: "console: a saga is decided by somebody who does not see its steps", Rule: "console",
 		Dir: consoleDir, Func: "(*Console).record", Package: consoleDir, Run: "TestRecord_StepsOfSagaCannotBeRead",
-		Old: "p.Saga && !unread", New: "p.Saga",
+		Old: "inDoubt && p.Saga && !unread", New: "inDoubt && p.Saga",
 	},
 	{
 		Name: "console: a saga that cannot be read hides all others", Rule: "console",
