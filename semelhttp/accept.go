@@ -74,7 +74,7 @@ func (a *acceptor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if !t.Fresh {
-		w.Header().Set(a.cfg.ReplayedHeader, "true")
+		w.Header().Set(replayedHeader, "true")
 	}
 	answer := &acceptWriter{ResponseWriter: w, cfg: a.cfg, ticket: t}
 	delete(w.Header(), resultHeader) // only fn may say what its answer means
@@ -118,7 +118,7 @@ func (a *acceptWriter) begin(status int) {
 	a.begun = true
 	h := a.Header()
 	if a.asksAgain(status) {
-		delete(h, a.cfg.ReplayedHeader)
+		delete(h, replayedHeader)
 	}
 	delete(h, resultHeader)
 }
@@ -128,7 +128,7 @@ func (a *acceptWriter) begin(status int) {
 func (a *acceptWriter) end() {
 	delete(a.Header(), resultHeader)
 	if !a.begun {
-		delete(a.Header(), a.cfg.ReplayedHeader)
+		delete(a.Header(), replayedHeader)
 	}
 }
 

@@ -20,7 +20,7 @@ func Replayed(r *http.Response) bool {
 	if r == nil {
 		return false
 	}
-	for _, name := range [...]string{defaultReplayedHeader, "Idempotency-Replayed", "X-Idempotent-Replayed"} {
+	for _, name := range [...]string{replayedHeader, "Idempotency-Replayed", "X-Idempotent-Replayed"} {
 		if v := r.Header.Get(name); v == "true" || v == "?1" {
 			return true
 		}

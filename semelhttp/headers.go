@@ -46,7 +46,7 @@ func forbidden(name string) bool {
 	switch name {
 	case "Authorization", "Authentication-Info", "Www-Authenticate", "Cookie", "Clear-Site-Data",
 		"Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Content-Length",
-		"Date", "Age", outcomeHeader, refusalHeader, resultHeader, defaultReplayedHeader, defaultKeyHeader:
+		"Date", "Age", outcomeHeader, refusalHeader, resultHeader, replayedHeader, defaultKeyHeader:
 		return true
 	}
 	return strings.HasPrefix(name, "Set-Cookie") || strings.HasPrefix(name, "Proxy-") || strings.HasPrefix(name, http.TrailerPrefix)
@@ -127,10 +127,8 @@ func (c *config) setReplayHeaders(h http.Header, o *store.Outcome) {
 			h[name] = append(h[name], v)
 		}
 	}
-	h[c.ReplayedHeader] = []string{"true"}
-	if !c.CacheReplays {
-		h["Cache-Control"] = []string{"no-store"}
-	}
+	h[replayedHeader] = []string{"true"}
+	h["Cache-Control"] = []string{"no-store"}
 }
 
 func hasControl(s string) bool {
@@ -152,7 +150,7 @@ func (c *config) answerDuplicate(w http.ResponseWriter, r *http.Request, o store
 	}
 	switch {
 	case failed:
-		w.Header()[c.ReplayedHeader] = []string{"true"}
+		w.Header()[replayedHeader] = []string{"true"}
 		fallthrough
 	case err != nil && !gone:
 		c.refuse(w, r, c.problemOf(err))
@@ -225,5 +223,5 @@ func AllowOrigin(w http.ResponseWriter, r *http.Request, origins []string) {
 		h.Add("Vary", "Origin")
 		return
 	}
-	h.Set("Access-Control-Expose-Headers", "Retry-After, "+outcomeHeader+", "+refusalHeader+", "+defaultReplayedHeader)
+	h.Set("Access-Control-Expose-Headers", "Retry-After, "+outcomeHeader+", "+refusalHeader+", "+replayedHeader)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/textproto"
 	"net/url"
 	"slices"
 	"strings"
@@ -79,10 +78,6 @@ type Options struct {
 	// refusals; "*" stands for all origins, without credentials. Nil: none, so that a
 	// page of another origin only learns that its request failed.
 	RefusalOrigins []string
-	// ReplayedHeader marks a replay: "Idempotent-Replayed" by default.
-	ReplayedHeader string
-	// CacheReplays leaves "Cache-Control: no-store" off replays.
-	CacheReplays bool
 	// Authorize is asked before a kept answer is sent, because the client may have
 	// lost its rights since, and before any refusal that tells that the key was used
 	// before. An error becomes a 403 that does not contain the error's text. Nil: each client of the key's tenant may see the answer.
@@ -108,12 +103,12 @@ type Options struct {
 }
 
 const (
-	defaultKeyHeader      = "Idempotency-Key"
-	defaultReplayedHeader = "Idempotent-Replayed"
-	outcomeHeader         = "Semel-Outcome"
-	refusalHeader         = "Semel-Refusal"
-	resultHeader          = "Semel-Result"
-	defaultDocs           = "https://github.com/semel-go/semel/blob/main/docs/reference/errors.md"
+	defaultKeyHeader = "Idempotency-Key"
+	replayedHeader   = "Idempotent-Replayed"
+	outcomeHeader    = "Semel-Outcome"
+	refusalHeader    = "Semel-Refusal"
+	resultHeader     = "Semel-Result"
+	defaultDocs      = "https://github.com/semel-go/semel/blob/main/docs/reference/errors.md"
 )
 
 // config is Options with the defaults set and the header names canonical.
@@ -157,8 +152,6 @@ func (o *Options) config() (*config, error) {
 	if c.Judge == nil {
 		c.Judge = Judge
 	}
-	c.ReplayedHeader = cmp.Or(c.ReplayedHeader, defaultReplayedHeader)
-	c.ReplayedHeader = textproto.CanonicalMIMEHeaderKey(c.ReplayedHeader)
 	c.BusyStatus = cmp.Or(c.BusyStatus, http.StatusConflict)
 	if c.docs = c.DocsURL; c.docs == "" {
 		c.docs = defaultDocs
@@ -199,9 +192,6 @@ func (c *config) validate() error {
 		if u, err := url.Parse(o); o != "*" && (err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" || u.RawQuery != "") {
 			bad("RefusalOrigins[%d]: %q is not an origin; write one such as https://shop.example, or *", i, o)
 		}
-	}
-	if !httpname.IsToken(c.ReplayedHeader) {
-		bad("ReplayedHeader: %q is not a header name", c.ReplayedHeader)
 	}
 	if c.MaxBody < 0 {
 		bad("MaxBody: is %d; it must not be negative", c.MaxBody)

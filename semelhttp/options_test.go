@@ -18,14 +18,13 @@ func TestOptions_Nil_HasDefaults(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		for field, v := range map[string]struct{ got, want any }{
-			"Methods":        {c.Methods, []string{"POST", "PATCH"}},
-			"KeyHeaders":     {c.KeyHeaders, []string{"Idempotency-Key"}},
-			"MaxBody":        {c.MaxBody, int64(10 << 20)},
-			"MaxResponse":    {c.MaxResponse, 1 << 20},
-			"ReplayedHeader": {c.ReplayedHeader, "Idempotent-Replayed"},
-			"BusyStatus":     {c.BusyStatus, 409},
-			"Wait":           {c.Wait, time.Duration(0)},
-			"replayable":     {len(c.replayable), 26},
+			"Methods":     {c.Methods, []string{"POST", "PATCH"}},
+			"KeyHeaders":  {c.KeyHeaders, []string{"Idempotency-Key"}},
+			"MaxBody":     {c.MaxBody, int64(10 << 20)},
+			"MaxResponse": {c.MaxResponse, 1 << 20},
+			"BusyStatus":  {c.BusyStatus, 409},
+			"Wait":        {c.Wait, time.Duration(0)},
+			"replayable":  {len(c.replayable), 26},
 		} {
 			if !reflect.DeepEqual(v.got, v.want) {
 				t.Errorf("%s options: %s is %v, want %v", name, field, v.got, v.want)
@@ -36,7 +35,7 @@ func TestOptions_Nil_HasDefaults(t *testing.T) {
 
 func TestOptions_SeveralWrong_AllReported(t *testing.T) {
 	o := &Options{
-		Methods: []string{"PO ST"}, KeyHeaders: []string{"a b", "X-Key", "x-key"}, ReplayHeaders: []string{""}, FingerprintHeaders: []string{"a b"}, RefusalOrigins: []string{"shop.example"}, ReplayedHeader: "a:b",
+		Methods: []string{"PO ST"}, KeyHeaders: []string{"a b", "X-Key", "x-key"}, ReplayHeaders: []string{""}, FingerprintHeaders: []string{"a b"}, RefusalOrigins: []string{"shop.example"},
 		MaxBody: -1, MaxResponse: -1, Wait: -1, BusyStatus: 500, DocsURL: "http://a\nb",
 	}
 	_, err := Middleware(nil, nil, o)
@@ -44,7 +43,7 @@ func TestOptions_SeveralWrong_AllReported(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, field := range []string{
-		"Methods[0]", "KeyHeaders[0]", "KeyHeaders[2]", "ReplayHeaders[0]", "FingerprintHeaders[0]", "RefusalOrigins[0]", "ReplayedHeader", "MaxBody", "MaxResponse", "Wait", "BusyStatus", "DocsURL", "tenant: is nil", "run: is nil",
+		"Methods[0]", "KeyHeaders[0]", "KeyHeaders[2]", "ReplayHeaders[0]", "FingerprintHeaders[0]", "RefusalOrigins[0]", "MaxBody", "MaxResponse", "Wait", "BusyStatus", "DocsURL", "tenant: is nil", "run: is nil",
 	} {
 		if !strings.Contains(err.Error(), field) {
 			t.Errorf("the error does not name %s: %v", field, err)

@@ -1,7 +1,6 @@
 package semellambda
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,11 +36,10 @@ func Proxy[T Request, R Response](run semel.Runner, tenant func(ctx context.Cont
 		request T
 		err     error // of the handler's last run
 	}
-	replayed := "Idempotent-Replayed"
 	if o != nil {
 		own := *o
 		own.Detach = false
-		o, replayed = &own, cmp.Or(o.ReplayedHeader, replayed)
+		o = &own
 	}
 	type key struct{}
 	find := func(r *http.Request) *exchange { return r.Context().Value(key{}).(*exchange) }
@@ -70,7 +68,7 @@ func Proxy[T Request, R Response](run semel.Runner, tenant func(ctx context.Cont
 		}
 		w := &recorder{header: http.Header{}}
 		handler.ServeHTTP(w, r)
-		if e.err != nil && w.header.Get(replayed) == "" {
+		if e.err != nil && w.header.Get("Idempotent-Replayed") == "" {
 			return response, e.err
 		}
 		return w.response(request).(R), nil

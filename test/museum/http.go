@@ -222,7 +222,7 @@ var doors = []Mutant{
 	{
 		Name: "a replayed response is not marked", Rule: "http",
 		Dir: door, Func: "(*config).setReplayHeaders", Package: door, Run: "TestMiddleware_Duplicate_GetsFirstAnswer|TestReplay_Headers_ByAllowList",
-		Old: `h[c.ReplayedHeader] = []string{"true"}`, New: "_ = c.ReplayedHeader",
+		Old: `h[replayedHeader] = []string{"true"}`, New: "",
 	},
 	{
 		Name: "a client may wait longer than the route allows", Rule: "rule 14",
