@@ -68,3 +68,18 @@ func TestEncryption_NoKeyToEncryptWith_NoUnprotectedRunOfRecordedCall(t *testing
 		}
 	}
 }
+
+// corrupt is a store whose records cannot be read, such as those of a later version.
+type corrupt struct{ store.Store }
+
+func (corrupt) Get(context.Context, store.Key) (store.Found, error) {
+	return store.Found{}, store.ErrCorrupt
+}
+
+// A record that cannot be read may be that of a completed call.
+func TestEncryption_NoKeyToEncryptWithAndUnreadableRecord_NoUnprotectedRun(t *testing.T) {
+	keys := ringFailing{keyRing{"a"}, errBoom}
+	g := guard(t, corrupt{memstore.New(nil)}, &semel.Options{Encryption: &encrypted.Cipher{Keys: keys}, UnprotectedOnOutage: true})
+	_, err := g.Run(t.Context(), ann("k"), never(t))
+	wantReason(t, err, store.ErrCorrupt)
+}

@@ -24,11 +24,12 @@ type list struct {
 	More       bool   // there are more than mostRows
 	Unreadable int    // records that cannot be read
 	Late       bool   // the search took too long
-	Down       string // the error of the part of the store that did not answer, or ""
+	IsDown     bool   // a part of the store did not answer
+	Down       string `json:"-"` // its error, whose text can differ each time
 }
 
 // Whole reports whether the list has all that there is, or as many as a page lists.
-func (l list) Whole() bool { return !l.Late && l.Down == "" && l.Unreadable == 0 }
+func (l list) Whole() bool { return !l.Late && !l.IsDown && l.Unreadable == 0 }
 
 // read lists the records that a filter selects, and that match accepts if it is not nil.
 func (c *Console) read(ctx context.Context, f store.Filter, match func(*store.Found) bool) (list, error) {
@@ -48,7 +49,7 @@ func (c *Console) read(ctx context.Context, f store.Filter, match func(*store.Fo
 			l.Late = true
 			return l, nil
 		case err != nil && answered: // package shardstore lists its other shards first
-			l.Down = err.Error()
+			l.IsDown, l.Down = true, err.Error()
 			return l, nil
 		case err != nil:
 			return l, err
@@ -71,7 +72,8 @@ func (c *Console) overview(ctx context.Context, _ *http.Request) (any, error) {
 	data := struct {
 		Calls, Sagas list
 		Outbox       *outbox.Stats
-		OutboxDown   string // why the outbox did not answer
+		OutboxIsDown bool
+		OutboxDown   string `json:"-"` // why the outbox did not answer
 		Quarantined  []outbox.Entry
 	}{}
 	var err error
@@ -93,7 +95,7 @@ func (c *Console) overview(ctx context.Context, _ *http.Request) (any, error) {
 		data.Quarantined, err = c.options.Outbox.List(ctx, outbox.Quarantined, 0, mostRows)
 	}
 	if err != nil {
-		data.OutboxDown = err.Error()
+		data.OutboxIsDown, data.OutboxDown = true, err.Error()
 	}
 	stats.OldestAge = stats.OldestAge.Truncate(time.Minute) // a live page changes with it
 	data.Outbox = &stats

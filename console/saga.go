@@ -25,7 +25,8 @@ func (c *Console) sagas(ctx context.Context, r *http.Request) (any, error) {
 		More       bool
 		Keeps      bool   // the store keeps sagas
 		Unreadable bool   // a timer or a record cannot be read
-		Down       string // the error of the part of the store that did not answer, or ""
+		IsDown     bool   // a part of the store did not answer
+		Down       string `json:"-"` // its error, whose text can differ each time
 	}{Name: r.URL.Query().Get("name"), Names: c.options.Sagas}
 	timers, ok := store.As[store.Timers](c.store)
 	data.Keeps = ok
@@ -43,7 +44,7 @@ func (c *Console) sagas(ctx context.Context, r *http.Request) (any, error) {
 	case len(due) == 0:
 		return nil, err
 	default: // package shardstore has the timers of its other shards
-		data.Down = err.Error()
+		data.IsDown, data.Down = true, err.Error()
 	}
 	data.More = len(due) == mostRows
 	for _, t := range due {

@@ -3,6 +3,7 @@ package outbox_test
 import (
 	"context"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -105,4 +106,14 @@ func TestByTopic_SinkPanics_EachMessageHasOneAnswer(t *testing.T) {
 	if answers[0] != nil || answers[1] == nil || answers[2] != nil || answers[3] == nil {
 		t.Errorf("answers %v", answers)
 	}
+}
+
+// A goroutine that ends without a panic, as by t.FailNow, leaves its other messages without an
+// answer.
+func TestEachInTurn_GoroutineEnds_Returns(t *testing.T) {
+	messages := []outbox.Message{message("a", 0), message("b", 0)}
+	outbox.EachInTurn(t.Context(), messages, outbox.Limits{Parallel: 1}, func(int, error) {}, func(context.Context, *outbox.Message) error {
+		runtime.Goexit()
+		return nil
+	})
 }

@@ -78,7 +78,11 @@ func EachInTurn(ctx context.Context, messages []Message, l Limits, answer func(i
 		}
 		keys[key] = append(keys[key], i)
 	}
-	queue := make(chan []int)
+	queue := make(chan []int, len(order)) // holds all, so that a worker that ends early blocks nobody
+	for _, key := range order {
+		queue <- keys[key]
+	}
+	close(queue)
 	var workers sync.WaitGroup
 	parallel := len(order)
 	if l.Parallel > 0 {
@@ -91,10 +95,6 @@ func EachInTurn(ctx context.Context, messages []Message, l Limits, answer func(i
 			}
 		})
 	}
-	for _, key := range order {
-		queue <- keys[key]
-	}
-	close(queue)
 	workers.Wait()
 }
 

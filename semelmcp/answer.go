@@ -98,8 +98,8 @@ type kept struct {
 
 // Outcome keeps a result for a parked call: pass it to semel.Happened, in
 // semel.Options.Reconcile or for Guard.Resolve. Duplicates get it as if the handler had
-// returned res and out; out of a [RawTool] is nil. Of any other result, duplicates learn only
-// that the call took effect.
+// returned res and out: out has the tool's output type, and is nil for a [RawTool] only. Of
+// any other result, duplicates learn only that the call took effect.
 func Outcome(res *mcp.CallToolResult, out any) store.Outcome { return encode(res, out) }
 
 // encode keeps an answer. The handler has had its effect, so an answer that cannot be

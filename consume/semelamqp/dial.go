@@ -3,6 +3,7 @@ package semelamqp
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"net"
@@ -83,7 +84,8 @@ func (d *dialer) pause(ctx context.Context) error {
 func (d *dialer) connect(ctx context.Context) (conn *amqp.Connection, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			conn, err = nil, fmt.Errorf("a function of Config panicked: %v\n%s", p, debug.Stack())
+			slog.ErrorContext(ctx, "semelamqp: a function of Config panicked", "panic", p, "stack", string(debug.Stack()))
+			conn, err = nil, fmt.Errorf("a function of Config panicked: %v", p)
 		}
 	}()
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)

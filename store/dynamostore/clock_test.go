@@ -173,6 +173,9 @@ func TestClaim_ClockWrong_RefusedUntilItIsRight(t *testing.T) {
 		if err := s.Check(t.Context()); !errors.Is(err, ErrClock) {
 			t.Errorf("%s: Check: %v, want ErrClock", name, err)
 		}
+		if _, err := s.Sweep(t.Context(), "", 10); !errors.Is(err, ErrClock) { // it would delete what is to be kept, or park a running call
+			t.Errorf("%s: sweep: %v, want ErrClock", name, err)
+		}
 		if err := s.Settle(t.Context(), r.Lease(), completion("x")); err != nil {
 			t.Errorf("%s: settle: %v", name, err)
 		}

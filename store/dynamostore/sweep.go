@@ -63,6 +63,9 @@ func (s *Store) sweep(ctx context.Context, from store.Cursor, limit int) (res st
 	if err != nil {
 		return res, err
 	}
+	if err := s.checkClock(ctx, store.Processing); err != nil { // it decides what has expired, and whose lease is over
+		return res, err
+	}
 	w := &sweeper{s: s, left: max(1, limit)}
 	now := s.clock.read()
 	w.res.Now = now.Add(-s.opt.MaxSkew)

@@ -49,7 +49,8 @@ func (s *encryptedStore) Unwrap() store.Store { return s.next }
 // that a run without a record would repeat an effect.
 func (s *encryptedStore) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
 	if noKey := s.cipher.proposal(ctx, &p); noKey != nil {
-		if f, err := s.Get(ctx, p.Key); f.Record.Key == p.Key && f.Record.Owner != p.Owner {
+		f, err := s.Get(ctx, p.Key)
+		if errors.Is(err, store.ErrCorrupt) || f.Record.Key == p.Key && f.Record.Owner != p.Owner {
 			return f, err
 		}
 		return store.Found{}, noKey

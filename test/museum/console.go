@@ -84,12 +84,12 @@ var consoles = []Mutant{
 	{
 		Name: "console: an outbox that is down hides the calls in doubt", Rule: "console",
 		Dir: consoleDir, Func: "(*Console).overview", Package: consoleDir, Run: "TestOverview_OutboxDown",
-		Old: "data.OutboxDown = err.Error()", New: "return nil, err",
+		Old: "data.OutboxIsDown, data.OutboxDown = true, err.Error()", New: "return nil, err",
 	},
 	{
 		Name: "console: a list that is not whole says that nothing is in doubt", Rule: "console",
 		Dir: consoleDir, Func: "list.Whole", Package: consoleDir, Run: "TestOverview_PartOfStoreDown",
-		Old: `l.Down == ""`, New: "l.Entries == nil",
+		Old: "!l.IsDown", New: "l.Entries == nil",
 	},
 	{
 		Name: "console: a change before the stream begins is lost", Rule: "console",

@@ -167,6 +167,11 @@ var encryptions = []Mutant{
 		Old: "f.Record.Key == p.Key &&", New: "false &&",
 	},
 	{
+		Name: "encryption: without a key for new results, calls whose record cannot be read run again", Rule: "rule 11",
+		Dir: encryption, Func: "(*encryptedStore).Claim", Package: core, Run: "TestEncryption_NoKeyToEncryptWithAndUnreadableRecord_NoUnprotectedRun",
+		Old: "errors.Is(err, store.ErrCorrupt) ||", New: "",
+	},
+	{
 		Name: "encryption: a tenant that was forgotten counts as an outage", Rule: "encrypted",
 		Dir: core, Func: "(*pendingCall).runsBare", Package: core, Run: "TestEncryption_NoKeyToEncryptWith_NoUnprotectedRunOfRecordedCall",
 		Old: "&& !errors.Is(err, encrypted.ErrUnknownKey)", New: "",
