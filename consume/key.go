@@ -152,13 +152,15 @@ func FromHeader(name string) KeySource {
 }
 
 // BrokerID takes the broker's own ID of the message, if it has one. It recognizes
-// redeliveries only: if a producer sends a message again, the broker gives it a new ID.
+// redeliveries, and copies that come back from the dead letters: see driver.OriginID. If a
+// producer sends a message again, the broker gives it a new ID.
 func BrokerID() KeySource {
 	return func(m *Message) (string, error) {
-		if m.Origin.ID == "" {
+		id := driver.OriginID(m)
+		if id == "" {
 			return "", ErrNoKey
 		}
-		return short(reserved+"id:", m.Origin.ID), nil
+		return short(reserved+"id:", id), nil
 	}
 }
 

@@ -86,6 +86,41 @@ func TestHandle_RedrivenMessageWithSteps_IsDeadLetteredWithTheReason(t *testing.
 	}
 }
 
+// The broker gives the copy an ID of its own each time that it is sent. With BrokerID the
+// copy still has the key of its message, so that it runs once, and a letter of the copy too.
+func TestHandle_RedrivenMessage_BrokerIDIsTheOriginal(t *testing.T) {
+	for _, id := range []string{"t/0/7", " t/0/7\u00e9 ", `"t/0/7"`, strings.Repeat("long/", 400)} {
+		runs := 0
+		g := newGuard(t, memstore.New(nil), nil)
+		c, err := consume.New(g, consume.Keyed("test", consume.BrokerID()), func(context.Context, *semel.Execution, *consume.Message) error {
+			if runs++; runs < 3 {
+				return semel.Final(errPlain)
+			}
+			return nil
+		}, &consume.Options{Reopen: g})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &consume.Message{Origin: consume.Origin{Topic: "t", ID: id}, Body: []byte("b")}
+		d := c.Handle(t.Context(), m)
+		key := m.Key
+		for range 2 {
+			letter := append(driver.Letter(m, d, "test"), store.Header{Name: consume.RedriveHeader, Value: "ann: fixed"})
+			before := runs
+			for _, sent := range []string{"t/0/8", "t/0/9"} {
+				again := &consume.Message{Origin: consume.Origin{Topic: "t", ID: sent}, Body: []byte("b"), Headers: letter}
+				m, d = again, c.Handle(t.Context(), again)
+			}
+			if runs != before+1 || m.Key != key {
+				t.Errorf("%.20q: a letter that was sent twice ran %d times with the key %q, want once with %q", id, runs-before, m.Key, key)
+			}
+		}
+		if runs != 3 || d.Reason != driver.ReasonDuplicate {
+			t.Errorf("%.20q: %d runs, and in the end %q, want 3 and a duplicate", id, runs, d.Reason)
+		}
+	}
+}
+
 // A broker may take any bytes as an address: RabbitMQ does in a routing key. The letter
 // has the address in a form that each broker keeps, and the redriven message has the same
 // fingerprint, so that it runs.

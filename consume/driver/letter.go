@@ -29,7 +29,7 @@ const (
 	LetterAddress    = letterPrefix + "address" // see Address; in quotes if it has characters that a header cannot keep
 	LetterPartition  = letterPrefix + "partition"
 	LetterOffset     = letterPrefix + "offset"
-	LetterOriginID   = letterPrefix + "origin-id" // if the broker has one
+	LetterOriginID   = letterPrefix + "origin-id" // see OriginID, if the broker has one; in quotes as LetterAddress
 	LetterPublished  = letterPrefix + "published" // RFC 3339, if known
 	// LetterID stays the same when a copy is sent again because the ack after
 	// it was lost. Use it to drop such repeats.
@@ -69,10 +69,10 @@ func Letter(m *Message, d Disposition, group string) []store.Header {
 	}
 	add(LetterKey, m.Key)
 	add(LetterTopic, m.Origin.Topic)
-	set(LetterAddress, quoteAddress(Address(m)))
+	set(LetterAddress, quote(Address(m)))
 	add(LetterPartition, strconv.FormatInt(int64(m.Origin.Partition), 10))
 	add(LetterOffset, strconv.FormatInt(m.Origin.Offset, 10))
-	add(LetterOriginID, m.Origin.ID)
+	set(LetterOriginID, quote(OriginID(m)))
 	if !m.Published.IsZero() {
 		add(LetterPublished, m.Published.UTC().Format(time.RFC3339Nano))
 	}
@@ -84,21 +84,35 @@ func Letter(m *Message, d Disposition, group string) []store.Header {
 // comes back from the dead letters has it in the header LetterAddress. It is for a
 // CallFunc that compares messages by their address, too.
 func Address(m *Message) string {
-	text, redriven := m.Header(LetterAddress)
-	if !redriven {
-		return m.Origin.Published()
+	if text, redriven := m.Header(LetterAddress); redriven {
+		return unquote(text)
 	}
-	if strings.HasPrefix(text, `"`) {
-		if address, err := strconv.Unquote(text); err == nil {
-			return address
-		}
-	}
-	return text // also of a letter that an earlier version has written
+	return m.Origin.Published()
 }
 
-// quoteAddress returns an address as it is in a header: the same text, or, if a broker or
-// a tool could change that, the text in the quotes of Go.
-func quoteAddress(s string) string {
+// OriginID is the broker's ID of a message when it was first published: see Origin.ID. A
+// copy that comes back from the dead letters has it in the header LetterOriginID.
+func OriginID(m *Message) string {
+	if text, redriven := m.Header(LetterOriginID); redriven {
+		return unquote(text)
+	}
+	return m.Origin.ID
+}
+
+// unquote reverses quote. It returns a text that is not in quotes, such as one that an
+// earlier version has written, as it is.
+func unquote(text string) string {
+	if strings.HasPrefix(text, `"`) {
+		if s, err := strconv.Unquote(text); err == nil {
+			return s
+		}
+	}
+	return text
+}
+
+// quote returns a text as it is in a header: the same text, or, if a broker or a tool
+// could change that, the text in the quotes of Go.
+func quote(s string) string {
 	if s == strings.TrimSpace(s) && !strings.HasPrefix(s, `"`) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
 		return s
 	}

@@ -8,7 +8,9 @@
 // quarantined messages are stored in a stream before the message is acked. Headers
 // that the Go client refuses or changes, such as trace/id, which other clients send,
 // are packed into the header "semel-headers" of the copy (driver.PackHeaders); a
-// Source unpacks it. A sink does the same.
+// Source unpacks it. A sink does the same. A copy has a Nats-Msg-Id of its own, and the
+// message's is packed, so that consume.FromHeader("Nats-Msg-Id") finds the key of a copy
+// that is sent back.
 //
 // Set the consumer's MaxDeliver to -1 (no limit), because the server drops a
 // message silently after it. The options MaxAttempts and MaxDeliveries of

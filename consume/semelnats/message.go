@@ -36,9 +36,13 @@ func message(m jetstream.Msg) (*consume.Message, error) {
 }
 
 // headers returns the headers in the order of their names, because NATS keeps
-// no order. It unpacks those that newMsg has packed.
+// no order. It unpacks those that newMsg has packed. The Nats-Msg-Id of a letter is
+// left out: the one of its message is packed.
 func headers(h nats.Header) (hs []store.Header) {
 	for _, name := range slices.Sorted(maps.Keys(h)) {
+		if name == jetstream.MsgIDHeader && h.Get(driver.LetterID) != "" {
+			continue
+		}
 		for _, value := range h[name] {
 			if name == driver.PackedHeaders {
 				if packed, err := driver.UnpackHeaders(value); err == nil {
@@ -59,11 +63,11 @@ func isControl(name string, body []byte) bool {
 	return strings.HasPrefix(strings.ToLower(name), "nats-") || len(body) == 0 && name == "Status"
 }
 
-// newMsg makes a message. Headers that the client refuses or changes are packed into one.
-func newMsg(subject string, hs []store.Header, body []byte) *nats.Msg {
+// newMsg makes a message. Headers that the client refuses or changes are packed into one,
+// after those of packed.
+func newMsg(subject string, hs []store.Header, body []byte, packed ...store.Header) *nats.Msg {
 	m := nats.NewMsg(subject)
 	m.Data = body
-	var packed []store.Header
 	for _, h := range hs {
 		switch {
 		case isControl(h.Name, body):
@@ -81,9 +85,16 @@ func newMsg(subject string, hs []store.Header, body []byte) *nats.Msg {
 
 // letter makes a copy of a message. The server drops a copy with an ID that its
 // stream has, so that a copy sent twice is stored once. The durable's name is
-// part of the ID, because several consumers may copy into one stream.
+// part of the ID, because several consumers may copy into one stream. The message's
+// own Nats-Msg-Id is packed, so that a copy that comes back has the same key.
 func letter(subject, durable string, hs []store.Header, body []byte) *nats.Msg {
-	m := newMsg(subject, hs, body)
+	var ids []store.Header
+	for _, h := range hs {
+		if strings.EqualFold(h.Name, jetstream.MsgIDHeader) {
+			ids = append(ids, h)
+		}
+	}
+	m := newMsg(subject, hs, body, ids...)
 	if id := m.Header.Get(driver.LetterID); id != "" {
 		m.Header.Set(jetstream.MsgIDHeader, durable+"/"+id)
 	}

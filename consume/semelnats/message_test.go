@@ -54,13 +54,14 @@ func TestMessage_HasItsOrigin(t *testing.T) {
 
 // The headers that tell the server what to do with the message are the
 // original's: a copy with its Nats-Msg-Id would be dropped as a duplicate, one
-// with its Nats-Expected-Stream refused.
+// with its Nats-Expected-Stream refused. The Nats-Msg-Id is packed: see headers.
 func TestLetter_ControlHeaders_AreDropped(t *testing.T) {
 	l := letter("dead", "group", []store.Header{
 		{Name: "Nats-Msg-Id", Value: "original"}, {Name: "nats-expected-stream", Value: "ORDERS"}, {Name: "Nats-TTL", Value: "1s"},
 		{Name: "trace", Value: "1"}, {Name: "trace", Value: "2"}, {Name: driver.LetterID, Value: "letter"},
 	}, []byte("b"))
-	want := nats.Header{"trace": {"1", "2"}, driver.LetterID: {"letter"}, "Nats-Msg-Id": {"group/letter"}}
+	packed := driver.PackHeaders([]store.Header{{Name: "Nats-Msg-Id", Value: "original"}})
+	want := nats.Header{"trace": {"1", "2"}, driver.LetterID: {"letter"}, "Nats-Msg-Id": {"group/letter"}, driver.PackedHeaders: {packed}}
 	if fmt.Sprint(l.Header) != fmt.Sprint(want) || l.Subject != "dead" || string(l.Data) != "b" {
 		t.Errorf("the letter is %v to %q, want %v", l.Header, l.Subject, want)
 	}

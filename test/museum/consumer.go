@@ -246,9 +246,19 @@ var consumers = []Mutant{
 		Old: `why != "" && c.opt.Reopen != nil`, New: `why == "" && c.opt.Reopen != nil`,
 	},
 	{
+		Name: "a copy that is sent back has the broker's new ID as its key", Rule: "ack",
+		Dir: consumer, Func: "BrokerID", Package: consumer, Run: "TestHandle_RedrivenMessage_BrokerIDIsTheOriginal",
+		Old: "id := driver.OriginID(m)", New: "id := m.Origin.ID",
+	},
+	{
+		Name: "the copy of a copy names the copy as its origin", Rule: "ack",
+		Dir: "consume/driver", Func: "Letter", Package: consumer, Run: "TestHandle_RedrivenMessage_BrokerIDIsTheOriginal",
+		Old: "quote(OriginID(m))", New: "quote(m.Origin.ID)",
+	},
+	{
 		Name: "a redriven letter of an odd address has another fingerprint", Rule: "rule 13",
 		Dir: "consume/driver", Func: "Letter", Package: consumer, Run: "TestHandle_RedrivenLetterOfOddAddress_RunsAgain",
-		Old: "set(LetterAddress, quoteAddress(Address(m)))", New: "add(LetterAddress, Address(m))",
+		Old: "set(LetterAddress, quote(Address(m)))", New: "add(LetterAddress, Address(m))",
 	},
 	{
 		Name: "a redelivered redrive reopens again", Rule: "rule 13",

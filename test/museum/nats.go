@@ -23,6 +23,16 @@ var jetStreams = []Mutant{
 		Old: "case !sendable(h):", New: "case false:",
 	},
 	{
+		Name: "NATS: a copy that is sent back has the Nats-Msg-Id of the copy as its key", Rule: "ack",
+		Dir: stream, Func: "headers", Package: stream, Run: "TestLetter_KeyIsNatsMsgID_CopyHasTheSameKey|TestLetter_NoNatsMsgID_CopyHasNone",
+		Old: "if name == jetstream.MsgIDHeader &&", New: "if false &&",
+	},
+	{
+		Name: "NATS: a copy does not keep the Nats-Msg-Id of its message", Rule: "ack",
+		Dir: stream, Func: "letter", Package: stream, Run: "TestLetter_KeyIsNatsMsgID_CopyHasTheSameKey",
+		Old: "newMsg(subject, hs, body, ids...)", New: "newMsg(subject, hs, body, ids[:0]...)",
+	},
+	{
 		Name: "NATS: a message counts as given back before the server has it, and the next member's pull overtakes it", Rule: "ack",
 		Dir: stream, Func: "(*delivery).Nak", Package: stream + "/natstest", Run: "TestNak_SlowConnection_ReturnsAfterServerHasMessage",
 		Old: "d.s.request(ctx, d.m.Reply(), text)", New: "d.s.js.Conn().Publish(d.m.Reply(), []byte(text))",
