@@ -26,7 +26,7 @@ type Source struct {
 }
 
 // limits is how many messages a pull may ask for, and how long it may wait. The
-// server refuses a pull that asks for more.
+// server refuses a pull that asks for more, and never fills one of more than MaxAckPending.
 type limits struct {
 	batch int
 	wait  time.Duration
@@ -36,8 +36,10 @@ type limits struct {
 // setLimits stores the limits of a consumer.
 func (s *Source) setLimits(c *jetstream.ConsumerConfig) {
 	l := limits{batch: math.MaxInt, wait: s.opt.PollWait, read: time.Now()}
-	if c.MaxRequestBatch > 0 {
-		l.batch = c.MaxRequestBatch
+	for _, most := range []int{c.MaxRequestBatch, c.MaxAckPending} {
+		if most > 0 {
+			l.batch = min(l.batch, most)
+		}
 	}
 	if c.MaxRequestExpires > 0 {
 		l.wait = min(l.wait, c.MaxRequestExpires)
@@ -154,6 +156,12 @@ func ackWait(c *jetstream.ConsumerConfig) time.Duration {
 // errNotConnected is the error of Next while the client reconnects.
 var errNotConnected = errors.New("semelnats: not connected")
 
+// takeWait is how long a pull for the messages that wait stays open if they are fewer than
+// it asks for. It is not a FetchNoWait, because the server does not end such a pull while
+// MaxAckPending messages are unsettled: each ack makes room for one message in it, and the
+// messages that it has wait here, without an extension, until it is full.
+const takeWait = 10 * time.Millisecond
+
 // Next implements driver.Source. It takes all messages that wait, or waits up
 // to PollWait for one.
 func (s *Source) Next(ctx context.Context, limit int) ([]driver.Delivery, error) {
@@ -170,7 +178,7 @@ func (s *Source) Next(ctx context.Context, limit int) ([]driver.Delivery, error)
 		return nil, err
 	}
 	allowed := s.limits.Load()
-	ds, err := s.collect(s.consumer.FetchNoWait(min(limit, allowed.batch)))
+	ds, err := s.collect(s.consumer.Fetch(min(limit, allowed.batch), jetstream.FetchMaxWait(min(takeWait, allowed.wait))))
 	if len(ds) == 0 && err == nil && ctx.Err() == nil {
 		// This pull does not end with ctx: the server may have sent a message by
 		// then, and would not redeliver it before its AckWait is over.

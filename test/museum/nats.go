@@ -106,6 +106,16 @@ var jetStreams = []Mutant{
 		Old: "err := s.readAgain(ctx); err != nil", New: "err := ctx.Err(); err != nil",
 	},
 	{
+		Name: "NATS: a pull beyond MaxAckPending holds its messages back until it is full", Rule: "rule 7",
+		Dir: stream, Func: "(*Source).Next", Package: stream + "/natstest", Run: "TestNext_OthersReachMaxAckPending_ReturnsTheRestAtOnce",
+		Old: "s.consumer.Fetch(min(limit, allowed.batch), jetstream.FetchMaxWait(min(takeWait, allowed.wait)))", New: "s.consumer.FetchNoWait(min(limit, allowed.batch))",
+	},
+	{
+		Name: "NATS: a pull asks for more than MaxAckPending", Rule: "rule 7",
+		Dir: stream, Func: "(*Source).setLimits", Package: stream + "/natstest", Run: "TestNext_LimitIsAboveMaxAckPending_AsksForMaxAckPending",
+		Old: "c.MaxRequestBatch, c.MaxAckPending", New: "c.MaxRequestBatch",
+	},
+	{
 		Name: "NATS: a limit that was changed is not seen", Rule: "rule 14",
 		Dir: stream, Func: "(*Source).Info", Package: stream + "/natstest", Run: "TestNext_ConsumerLimits_AreKept",
 		Old: "s.setLimits(&c.Config)", New: "",

@@ -1,0 +1,84 @@
+package natstest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/semel-go/semel/consume/semelnats"
+)
+
+// With a MaxAckPending of 1 each pull reaches the limit. The next handler begins after the
+// ack of the one before, and not after a pause.
+func TestServe_MaxAckPendingOne_HandlersBeginAtOnce(t *testing.T) {
+	t.Parallel()
+	b := open(t, func(c *jetstream.ConsumerConfig) { c.MaxAckPending = 1 })
+	for n := range 10 {
+		b.Publish(t, keyed(fmt.Sprint(n)))
+	}
+	began := time.Now()
+	serve(t, consumer(t, nop, nil), b.Connect(t))
+	until(t, "all settled", func() bool { return b.Unsettled(t) == 0 })
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("10 messages took %v", took)
+	}
+}
+
+// asked is a consumer that notes how many messages its first pull asks for.
+type asked struct {
+	jetstream.Consumer
+	first int
+}
+
+func (a *asked) Fetch(n int, o ...jetstream.FetchOpt) (jetstream.MessageBatch, error) {
+	if a.first == 0 {
+		a.first = n
+	}
+	return a.Consumer.Fetch(n, o...)
+}
+
+// The server never fills a pull of more, so that each would stay open for a while.
+func TestNext_LimitIsAboveMaxAckPending_AsksForMaxAckPending(t *testing.T) {
+	t.Parallel()
+	b := open(t, func(c *jetstream.ConsumerConfig) { c.MaxAckPending = 3 })
+	a := &asked{Consumer: b.consumer}
+	s, err := semelnats.New(b.js, a, &b.opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Next(t.Context(), 256); err != nil || a.first != 3 {
+		t.Errorf("it asked for %d messages, %v; want 3", a.first, err)
+	}
+}
+
+// Another member has a part of MaxAckPending. A pull that asks for more than the rest returns
+// the rest at once, and does not hold it back while acks make room for more.
+func TestNext_OthersReachMaxAckPending_ReturnsTheRestAtOnce(t *testing.T) {
+	t.Parallel()
+	const most = 20
+	b := open(t, func(c *jetstream.ConsumerConfig) { c.MaxAckPending = most })
+	for n := range 2 * most {
+		b.Publish(t, keyed(fmt.Sprint(n)))
+	}
+	other, err := b.consumer.Fetch(most - 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var theirs []jetstream.Msg
+	for m := range other.Messages() {
+		theirs = append(theirs, m)
+	}
+	go func() {
+		for _, m := range theirs { // one each 250 ms
+			time.Sleep(250 * time.Millisecond)
+			_ = m.Ack()
+		}
+	}()
+	began := time.Now()
+	ds, err := b.Connect(t).Next(t.Context(), 256)
+	if took := time.Since(began); len(ds) < 2 || err != nil || took > time.Second {
+		t.Errorf("%d messages, %v, after %v", len(ds), err, took)
+	}
+}
