@@ -19,7 +19,8 @@
 // while Serve runs, the Source notices within 5 s, takes no more messages, and reports a
 // consume.EventReceiveFailed that names it, until MaxDeliver is -1 again. A message that
 // reaches the limit meanwhile is lost to Serve, unless WatchMaxDeliver runs, too; it stays in
-// its stream. Set MaxAckPending to at least
+// its stream. The Source does the same if somebody lowers AckWait to less than half of what it
+// was when Serve began. Set MaxAckPending to at least
 // the Consumer's InFlight and Waiting together (4352 by default): the server's
 // default of 1000 stops all messages while 1000 wait for a key that fails.
 //

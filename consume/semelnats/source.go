@@ -31,11 +31,13 @@ type limits struct {
 	batch int
 	wait  time.Duration
 	read  time.Time // when the server was asked for them
+
+	ackWait time.Duration // at the start: Serve extends its messages three times in it
 }
 
 // setLimits stores the limits of a consumer.
-func (s *Source) setLimits(c *jetstream.ConsumerConfig) {
-	l := limits{batch: math.MaxInt, wait: s.opt.PollWait, read: time.Now()}
+func (s *Source) setLimits(c *jetstream.ConsumerConfig, ackWait time.Duration) {
+	l := limits{batch: math.MaxInt, wait: s.opt.PollWait, read: time.Now(), ackWait: ackWait}
 	for _, most := range []int{c.MaxRequestBatch, c.MaxAckPending} {
 		if most > 0 {
 			l.batch = min(l.batch, most)
@@ -65,7 +67,7 @@ func New(js jetstream.JetStream, c jetstream.Consumer, o *Options) (*Source, err
 		_, err := js.Conn().RequestWithContext(ctx, subject, []byte(text))
 		return err
 	}
-	s.setLimits(&info.Config)
+	s.setLimits(&info.Config, ackWait(&info.Config))
 	return s, nil
 }
 
@@ -83,7 +85,7 @@ func (s *Source) Info(ctx context.Context) (driver.Info, error) {
 	if err := s.opt.check(&c.Config); err != nil {
 		return driver.Info{}, err
 	}
-	s.setLimits(&c.Config)
+	s.setLimits(&c.Config, ackWait(&c.Config))
 	if err := CheckCopies(ctx, s.js, s.stream, s.durable, &s.opt); err != nil {
 		return driver.Info{}, err
 	}
@@ -194,7 +196,8 @@ func (s *Source) Next(ctx context.Context, limit int) ([]driver.Delivery, error)
 const readEach = 5 * time.Second
 
 // readAgain returns an error while the consumer has a configuration that Serve would refuse
-// at its start: with a MaxDeliver the server would drop messages.
+// at its start: with a MaxDeliver the server would drop messages. It also returns one while
+// AckWait is less than half of what it was then, because Serve extends its messages too late.
 func (s *Source) readAgain(ctx context.Context) error {
 	known := *s.limits.Load()
 	if time.Since(known.read) < readEach {
@@ -206,10 +209,14 @@ func (s *Source) readAgain(ctx context.Context) error {
 		s.limits.Store(&known)
 		return ctx.Err()
 	}
-	if err := s.opt.check(&c.Config); err != nil {
+	err = s.opt.check(&c.Config)
+	if d := ackWait(&c.Config); d < known.ackWait/2 {
+		err = errors.Join(err, fmt.Errorf("the consumer's AckWait: is %v, and was %v when Serve began, so that messages are delivered again while they run; or start Serve again", d, known.ackWait))
+	}
+	if err != nil {
 		return fmt.Errorf("semelnats: consumer %q of stream %q was changed, and no message is taken until that is undone: %w", s.durable, s.stream, err)
 	}
-	s.setLimits(&c.Config)
+	s.setLimits(&c.Config, known.ackWait)
 	return nil
 }
 

@@ -83,7 +83,7 @@ var jetStreams = []Mutant{
 	{
 		Name: "NATS: a pull asks for more than its consumer allows", Rule: "rule 14",
 		Dir: stream, Func: "(*Source).Next", Package: stream + "/natstest", Run: "TestNext_ConsumerLimits_AreKept",
-		Old: "FetchNoWait(min(limit, allowed.batch))", New: "FetchNoWait(limit)",
+		Old: "min(limit, allowed.batch)", New: "limit",
 	},
 	{
 		Name: "NATS: a pull waits for longer than its consumer allows", Rule: "rule 14",
@@ -116,9 +116,14 @@ var jetStreams = []Mutant{
 		Old: "c.MaxRequestBatch, c.MaxAckPending", New: "c.MaxRequestBatch",
 	},
 	{
+		Name: "NATS: an AckWait that is lowered later is not seen", Rule: "rule 7",
+		Dir: stream, Func: "(*Source).readAgain", Package: stream + "/natstest", Run: "TestServe_AckWaitLoweredMeanwhile",
+		Old: "d < known.ackWait/2", New: "d < 0",
+	},
+	{
 		Name: "NATS: a limit that was changed is not seen", Rule: "rule 14",
 		Dir: stream, Func: "(*Source).Info", Package: stream + "/natstest", Run: "TestNext_ConsumerLimits_AreKept",
-		Old: "s.setLimits(&c.Config)", New: "",
+		Old: "s.setLimits(&c.Config, ackWait(&c.Config))", New: "",
 	},
 	{
 		Name: "NATS: a consumer that refuses every pull is served", Rule: "rule 14",

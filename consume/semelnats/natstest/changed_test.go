@@ -85,3 +85,40 @@ func TestServe_MaxDeliverSetMeanwhile_TakesNothingUntilItIsCleared(t *testing.T)
 		t.Error(err)
 	}
 }
+
+// An operator lowers AckWait below the time between two extensions while Serve runs, so that
+// the server would deliver each message again while its handler runs.
+func TestServe_AckWaitLoweredMeanwhile_TakesNothingUntilItIsUndone(t *testing.T) {
+	t.Parallel()
+	b := open(t, func(c *jetstream.ConsumerConfig) { c.AckWait = 30 * time.Second })
+	var ran, refused atomic.Int64
+	c := consumer(t, func(context.Context, *semel.Execution, *consume.Message) error {
+		ran.Add(1)
+		return nil
+	}, &consume.Options{Observe: func(_ context.Context, e consume.Event) {
+		if e.Kind == consume.EventReceiveFailed && strings.Contains(e.Err.Error(), "AckWait: is 14s") {
+			refused.Add(1)
+		}
+	}})
+	stop := serve(t, c, b.Connect(t))
+	change := func(d time.Duration) {
+		cfg := b.consumer.CachedInfo().Config
+		cfg.AckWait = d
+		if _, err := b.js.UpdateConsumer(t.Context(), b.name, cfg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(14 * time.Second)
+	until(t, "an event that names AckWait", func() bool { return refused.Load() > 0 })
+	b.Publish(t, keyed("a"))
+	before := refused.Load()
+	until(t, "another refusal", func() bool { return refused.Load() > before })
+	if ran.Load() != 0 {
+		t.Error("a message was taken")
+	}
+	change(15 * time.Second)
+	until(t, "the message", func() bool { return ran.Load() == 1 })
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
