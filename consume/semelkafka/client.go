@@ -9,6 +9,7 @@ import (
 
 	"github.com/semel-go/semel/consume/driver"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // join returns the client, or makes it, which joins the group.
@@ -135,7 +136,9 @@ func (o *Options) reset() kgo.Offset {
 	return o.OutOfRange.offset()
 }
 
-// dialWatch notes the result of each attempt to connect.
+// dialWatch notes the result of each attempt to connect. A fetch that succeeds, on another
+// connection, ends the note of a failure, because the client connects again only when it
+// needs to.
 type dialWatch struct{ s *Source }
 
 // OnBrokerConnect implements kgo.HookBrokerConnect.
@@ -146,4 +149,14 @@ func (w *dialWatch) OnBrokerConnect(meta kgo.BrokerMetadata, _ time.Duration, _ 
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
 	w.s.dialed = err
+}
+
+// OnBrokerRead implements kgo.HookBrokerRead.
+func (w *dialWatch) OnBrokerRead(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
+	if err != nil || key != kmsg.Fetch.Int16() {
+		return
+	}
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	w.s.dialed = nil
 }

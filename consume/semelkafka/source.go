@@ -43,7 +43,7 @@ type Source struct {
 	trouble    error // the error of the next Next
 	reported   bool  // the last Next has returned trouble
 	broken     error // no message will come any more
-	dialed     error // why the last attempt to connect failed; nil: it did not
+	dialed     error // why the last attempt to connect failed; nil: it did not, or a fetch has succeeded since
 	closing    bool
 	stop       chan struct{}  // closed when the committer is to end
 	loop       sync.WaitGroup // the committer

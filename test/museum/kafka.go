@@ -8,6 +8,16 @@ var kafkas = []Mutant{
 		Old: "plain.Close()", New: "defer plain.Close()",
 	},
 	{
+		Name: "Kafka: a broker that died slows a quiet topic", Rule: "ack",
+		Dir: kafka, Func: "(*dialWatch).OnBrokerRead", Package: kafka, Run: "TestNext_FetchAfterFailedConnection_IsNoError",
+		Old: "w.s.dialed = nil", New: "",
+	},
+	{
+		Name: "Kafka to PostgreSQL: counts of messages whose partitions have gone stay for ever", Rule: "rule 14",
+		Dir: kafkapg, Func: "(*keyedBatch).result", Package: kafkapg, Run: "TestKeyed_PartitionsGoWhileCommitsFail_CountsAreBounded",
+		Old: "len(b.uncommitted) >= maxUncommitted", New: "false",
+	},
+	{
 		Name: "Kafka: a message that its producer compresses is never dead-lettered", Rule: "ack",
 		Dir: kafka, Func: "largeCopies", Package: "consume/semelkafka/kafkatest", Run: "TestForward_CompressedBeyondTheLimit_IsStored/kfake",
 		Old: "kgo.ProducerBatchMaxBytes(most), ", New: "",

@@ -43,9 +43,14 @@ type keyedLedger struct {
 	policy      driver.Policy // without Backoff
 	// uncommitted counts, by consume.Origin.ID, the transactions of a single
 	// message that did not commit, because such a transaction leaves no record.
+	// The counts of a partition that has gone to another member stay.
 	uncommitted map[string]int
 	markers     crashMarkers
 }
+
+// maxUncommitted is the number of messages after which uncommitted counts all of them from
+// zero again, so that it does not grow without a bound.
+const maxUncommitted = 1 << 16
 
 func newKeyedLedger(a *pgstore.Atomic, call consume.CallFunc, h Handler, o *consume.Options) *keyedLedger {
 	l := &keyedLedger{

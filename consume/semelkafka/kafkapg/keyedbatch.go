@@ -221,6 +221,9 @@ func (b *keyedBatch) result(n int, ended pgstore.Ended) driver.Result {
 	}
 	unavailable := errors.Is(ended.Err, semel.ErrUnavailable) || errors.Is(ended.Err, semel.ErrCanceled)
 	if b.attempts[n] > 0 && unavailable && store.Affects(ended.Err) != store.ExtentPart { // the message itself may be the cause
+		if len(b.uncommitted) >= maxUncommitted {
+			clear(b.uncommitted)
+		}
 		b.uncommitted[m.Origin.ID]++
 	} else {
 		delete(b.uncommitted, m.Origin.ID)
