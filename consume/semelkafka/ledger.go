@@ -180,21 +180,12 @@ func (s *Source) search(p *partition, b *beginning, l Ledger, committed kgo.Offs
 	}
 }
 
-// beginLate has the client read a paused partition from a position.
+// beginLate has the client read a paused partition from a position. A position that is set
+// while adjust runs counts more than the one that adjust returns.
 func (s *Source) beginLate(ctx context.Context, p *partition, from kgo.Offset) {
 	s.mu.Lock()
 	cl := s.client
 	s.mu.Unlock()
-	for { // SetOffsets has no effect before the client has taken what adjust has returned
-		if _, ok := cl.CommittedOffsets()[p.topic][p.partition]; ok {
-			break
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(firstOwn):
-		}
-	}
 	position := from.EpochOffset() // SetOffsets does not validate it
 	if err := s.repeat(ctx, p.place, func() (err error) {
 		position, err = s.validated(ctx, cl, p.place, position)

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -141,7 +140,7 @@ func NewSink(client *kgo.Client) (outbox.Sink, error) {
 }
 
 func consumes(client *kgo.Client) bool {
-	topics, _ := client.OptValue(kgo.ConsumeTopics).(map[string]*regexp.Regexp)
+	topics, _ := client.OptValue(kgo.ConsumeTopics).([]string)
 	partitions, _ := client.OptValue(kgo.ConsumePartitions).(map[string]map[int32]kgo.Offset)
 	return len(topics) > 0 || len(partitions) > 0 || client.OptValue(kgo.ConsumerGroup) != "" || client.OptValue(kgo.ShareGroup) != ""
 }

@@ -14,8 +14,8 @@ import (
 // begin returns where to read a partition from. A position that depends on the
 // time at which it is asked for, the end of the log, is committed before it is
 // used, so that the next owner begins there, too, and not at a later end. With
-// OutOfRange Latest the position is always a number, because the client can move a
-// partition that it has not read from only then.
+// OutOfRange Latest the position is always a number, because afterLost compares it with
+// the log.
 func (s *Source) begin(ctx context.Context, at place, start kgo.Offset) (kgo.Offset, error) {
 	if offset := start.EpochOffset().Offset; offset >= 0 {
 		return s.verified(ctx, at, start, s.committedCheck(at, offset))

@@ -124,6 +124,11 @@ var kafkas = []Mutant{
 		Old: "if s.parts[p.place] == p {", New: "if s.parts[p.place] != p {",
 	},
 	{
+		Name: "Kafka: a partition without a committed offset is never read if its start is found late", Rule: "rule 14",
+		Dir: kafka, Func: "(*Source).beginLate", Package: "consume/semelkafka/kafkatest", Run: "TestStart_NewGroupAndNoLeader_PartitionIsReadLater",
+		Old: "if s.parts[p.place] == p {", New: "if _, ok := cl.CommittedOffsets()[p.topic][p.partition]; ok && s.parts[p.place] == p {",
+	},
+	{
 		Name: "Kafka: a member takes a partition over that it has handed over", Rule: "rule 4",
 		Dir: kafka, Func: "(*Source).revoked", Package: "consume/semelkafka", Run: "TestRevoked_LedgerIsAsked_WaitsForTheAnswer",
 		Old: "s.awaitBeginnings(ctx, left)", New: "",
@@ -158,6 +163,11 @@ var kafkas = []Mutant{
 		Name: "Kafka: a sink consumes in the group of its client", Rule: "outbox",
 		Dir: kafka, Func: "NewSink", Package: "consume/semelkafka/kafkatest", Run: "TestNewSink_ClientIsUnfit",
 		Old: "if consumes(client) {", New: "if consumes(client) && false {",
+	},
+	{
+		Name: "Kafka: a client that consumes without a group is not known by its topics", Rule: "outbox",
+		Dir: kafka, Func: "consumes", Package: "consume/semelkafka/kafkatest", Run: "TestNewSink_ClientIsUnfit",
+		Old: "len(topics) > 0 || len(partitions) > 0", New: "len(partitions) > 0",
 	},
 	{
 		Name: "Kafka: a large message is sent alone after the lease", Rule: "rule 6",

@@ -20,7 +20,7 @@ require (
 	github.com/semel-go/semel/consume/semelsqs v0.0.0
 	github.com/semel-go/semel/store/pgstore v0.0.0
 	github.com/semel-go/semel/store/sqlitestore v0.0.0
-	github.com/twmb/franz-go v1.22.2
+	github.com/twmb/franz-go v1.22.3
 	github.com/twmb/franz-go/pkg/kadm v1.19.0
 	github.com/twmb/franz-go/pkg/kfake v0.0.0-20260918054303-01f206a7e32c
 )
@@ -106,7 +106,7 @@ require (
 	github.com/semel-go/semel/consume/semelpulsar v0.0.0
 	github.com/semel-go/semel/store/dynamostore v0.0.0 // indirect
 	github.com/semel-go/semel/store/redisstore v0.0.0 // indirect
-	github.com/twmb/franz-go/pkg/kmsg v1.15.0 // indirect
+	github.com/twmb/franz-go/pkg/kmsg v1.15.1 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.6 // indirect
 	golang.org/x/crypto v0.58.0 // indirect

@@ -8,7 +8,7 @@ require (
 	github.com/semel-go/semel/consume/semelkafka v0.0.0
 	github.com/semel-go/semel/consume/semelkafka/kafkapg v0.0.0
 	github.com/semel-go/semel/store/pgstore v0.0.0
-	github.com/twmb/franz-go v1.22.2
+	github.com/twmb/franz-go v1.22.3
 	github.com/twmb/franz-go/pkg/kadm v1.19.0
 	github.com/twmb/franz-go/pkg/kfake v0.0.0-20260918054303-01f206a7e32c
 )
@@ -35,5 +35,5 @@ require (
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/pierrec/lz4/v4 v4.1.33 // indirect
 	github.com/semel-go/semel/store/sqlitestore v0.0.0
-	github.com/twmb/franz-go/pkg/kmsg v1.15.0
+	github.com/twmb/franz-go/pkg/kmsg v1.15.1
 )
