@@ -153,7 +153,9 @@ func FromHeader(name string) KeySource {
 
 // BrokerID takes the broker's own ID of the message, if it has one. It recognizes
 // redeliveries, and copies that come back from the dead letters: see driver.OriginID. If a
-// producer sends a message again, the broker gives it a new ID.
+// producer sends a message again, the broker gives it a new ID. All dead letters of one
+// message have one key, so a consumer of dead letters needs another source, such as
+// FromHeader(driver.LetterID).
 func BrokerID() KeySource {
 	return func(m *Message) (string, error) {
 		id := driver.OriginID(m)

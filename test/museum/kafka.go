@@ -167,7 +167,7 @@ var kafkas = []Mutant{
 	{
 		Name: "Kafka: a client that consumes without a group is not known by its topics", Rule: "outbox",
 		Dir: kafka, Func: "consumes", Package: "consume/semelkafka/kafkatest", Run: "TestNewSink_ClientIsUnfit",
-		Old: "len(topics) > 0 || len(partitions) > 0", New: "len(partitions) > 0",
+		Old: "kgo.ConsumeTopics", New: "kgo.ConsumePartitions",
 	},
 	{
 		Name: "Kafka: a large message is sent alone after the lease", Rule: "rule 6",
