@@ -101,6 +101,8 @@ func TestServe_AckWaitLoweredMeanwhile_TakesNothingUntilItIsUndone(t *testing.T)
 		}
 	}})
 	stop := serve(t, c, b.Connect(t))
+	b.Publish(t, keyed("a"))
+	until(t, "the first message", func() bool { return ran.Load() == 1 }) // Serve knows the AckWait by now
 	change := func(d time.Duration) {
 		cfg := b.consumer.CachedInfo().Config
 		cfg.AckWait = d
@@ -110,14 +112,14 @@ func TestServe_AckWaitLoweredMeanwhile_TakesNothingUntilItIsUndone(t *testing.T)
 	}
 	change(14 * time.Second)
 	until(t, "an event that names AckWait", func() bool { return refused.Load() > 0 })
-	b.Publish(t, keyed("a"))
+	b.Publish(t, keyed("b"))
 	before := refused.Load()
 	until(t, "another refusal", func() bool { return refused.Load() > before })
-	if ran.Load() != 0 {
+	if ran.Load() != 1 {
 		t.Error("a message was taken")
 	}
 	change(15 * time.Second)
-	until(t, "the message", func() bool { return ran.Load() == 1 })
+	until(t, "the second message", func() bool { return ran.Load() == 2 })
 	if err := stop(); err != nil {
 		t.Error(err)
 	}

@@ -71,8 +71,8 @@ func TestNext_OthersReachMaxAckPending_ReturnsTheRestAtOnce(t *testing.T) {
 		theirs = append(theirs, m)
 	}
 	go func() {
-		for _, m := range theirs { // one each 250 ms
-			time.Sleep(250 * time.Millisecond)
+		for _, m := range theirs {
+			<-time.After(250 * time.Millisecond)
 			_ = m.Ack()
 		}
 	}()
