@@ -250,8 +250,8 @@ func (g *Guard) applyDecision(ctx context.Context, seen *store.Record, p store.P
 // If the record has changed since, or has not failed, the error is store.ErrChanged.
 // ErrInvalid refuses a call with recorded steps, which would not run again although its
 // handler may have undone them, and names them. If the attempts were used up
-// (CodeAttemptsExhausted), it is reopened, unless a step has failed for good. A saga is
-// always refused. Duplicates that have got the failure already are not told.
+// (CodeAttemptsExhausted), it is reopened, and goes on after its steps. A saga is always
+// refused. Duplicates that have got the failure already are not told.
 func (g *Guard) Reopen(ctx context.Context, seen store.Record, why string) error {
 	op := seen.Key.Operation
 	switch {
@@ -294,7 +294,7 @@ func (g *Guard) checkSteps(ctx context.Context, seen *store.Record) error {
 	case err != nil:
 		return &Error{Reason: ErrUnavailable, Operation: seen.Key.Operation, Cause: err}
 	case why != "":
-		return invalid(seen.Key.Operation, errors.New("seen: "+why))
+		return invalid(seen.Key.Operation, errors.New("the call "+why))
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/saga"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/encrypted"
 )
 
 // recordPage is what the page of one record shows.
@@ -70,7 +71,9 @@ func (c *Console) record(ctx context.Context, r *http.Request) (any, error) {
 	inDoubt := f.Record.State == store.Unknown
 	p.CanResolve, p.CanDecide = inDoubt && !p.Saga, inDoubt && p.Saga && !unread // a decision about a saga names its steps
 	if f.Record.State == store.Failed && !p.Saga && !unread {
-		p.WhyNotReopened = lapsed.WhyNotReopened(&f.Record, steps)
+		if p.WhyNotReopened = lapsed.WhyNotReopened(&f.Record, steps); p.WhyNotReopened != "" && f.Record.Outcome.Codec == encrypted.Codec {
+			p.WhyNotReopened = "has recorded steps, and only its result tells whether its attempts were used up; start the console with the encryption keys"
+		}
 		p.CanReopen = p.WhyNotReopened == ""
 	}
 	if p.CanDecide {

@@ -73,7 +73,7 @@ func TestRecord_Resolved_TellsDoubtAndVerdictApart(t *testing.T) {
 			"An operator decided: " + verdict + " 2026-11-29 15:00:02 UTC", "eve: ledger 4711",
 		}
 		if verb == "failed" {
-			want[5] += "What to do: nothing: it is the answer. Against a wrong verdict: semel inspect reopen"
+			want[5] += "What to do: nothing: it is the answer. Against a wrong verdict: semel inspect reopen, if the call has no steps"
 		}
 		s.wantStory(r, want...)
 		if verb == "happened" {

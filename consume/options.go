@@ -73,7 +73,7 @@ type Options struct {
 	// message that has the header RedriveHeader: see semel.Guard.Reopen. If that refuses
 	// because of recorded steps, the new dead letter says so. Such a message runs also if it
 	// is older than Retention. Set Reopen to a Guard over the runner's
-	// store, with the runner's Retention. Nil: only an operator reopens keys, with semel
+	// store, with the runner's Retention and Encryption. Nil: only an operator reopens keys, with semel
 	// inspect reopen.
 	Reopen *semel.Guard
 

@@ -167,26 +167,20 @@ func FailureCode(o *store.Outcome) string {
 
 // WhyNotReopened says why a failed call with these recorded steps must not run again; empty
 // if it may. A handler that fails for good may have undone its steps before. If it has used
-// up its attempts, it goes on after the steps that are done.
+// up its attempts, it goes on after its steps.
 func WhyNotReopened(r *store.Record, steps []store.Step) string {
-	const most = 5
-	var names []string
-	usedUp := FailureCode(&r.Outcome) == CodeExhausted
-	for i := range steps {
-		switch s := &steps[i]; {
-		case s.Failed:
-			names = append(names, s.Name+" failed for good")
-		case !usedUp:
-			names = append(names, s.Name)
-		}
-	}
-	if len(names) == 0 {
+	if len(steps) == 0 || FailureCode(&r.Outcome) == CodeExhausted {
 		return ""
 	}
-	if n := len(names) - most; n > 0 {
-		names = append(names[:most], fmt.Sprintf("and %d more", n))
+	const most = 5
+	var names []string
+	for i := range steps[:min(len(steps), most)] {
+		names = append(names, steps[i].Name)
 	}
-	return "has recorded steps (" + strings.Join(names, ", ") + "), which would not run again, also if the handler has undone them; undo in the other systems what is left of them, and make a new call with another key"
+	if n := len(steps) - most; n > 0 {
+		names = append(names, fmt.Sprintf("and %d more", n))
+	}
+	return "has recorded steps (" + strings.Join(names, ", ") + "), which would not run again, even if the handler has undone them; undo in the other systems what is left of them, and make a new call with another key"
 }
 
 // NewOwner makes the owner of a new claim. An owner has to be unique; the

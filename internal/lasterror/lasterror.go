@@ -43,15 +43,15 @@ var Table = []Meaning{
 		askService + ". If the status always says that nothing was done, name it in --no-effect-statuses; if it is a result, in --final-statuses"},
 	{lapsed.CodeExhausted, "the function has failed as often as is allowed", mendAndAgain},
 	{"failure_not_kept", "it failed for good, and the failure was too large to keep", "look at the log of the service; return a shorter message"},
-	{"resolved_failed", "an operator has found that it failed", "nothing: it is the answer. Against a wrong verdict: semel inspect reopen"},
+	{"resolved_failed", "an operator has found that it failed", "nothing: it is the answer. Against a wrong verdict: semel inspect reopen, if the call has no steps"},
 	{"deadline_exceeded", "the deadline of the saga has passed, and its steps are undone", "nothing, or start a new saga"},
 	{"event_missing", "an event for which the saga waited did not come in time, and its steps are undone", "find out why the sender was silent; start a new saga"},
 	{"turned_back_by_operator", "an operator has turned the saga back, and its steps are undone", "nothing, or start a new saga"},
 	{"http_*", "the service has refused the message with the status in the code", "correct the message or the service; then redrive the dead letter"},
 	{"body_too_large", "the message is larger than --max-body, and was not sent", "raise --max-body, and redrive the dead letter"},
 	{"event_invalid", "the message is no valid CloudEvent, and was not sent", "correct its producer"},
-	{"grpc.*", "the method has answered with the gRPC code in the name", "nothing: duplicates get the same answer. Against a wrong one: semel inspect reopen"},
-	{"connect.*", "the method has answered with the Connect code in the name", "nothing: duplicates get the same answer. Against a wrong one: semel inspect reopen"},
+	{"grpc.*", "the method has answered with the gRPC code in the name", "nothing: duplicates get the same answer. Against a wrong one: semel inspect reopen, if the call has no steps"},
+	{"connect.*", "the method has answered with the Connect code in the name", "nothing: duplicates get the same answer. Against a wrong one: semel inspect reopen, if the call has no steps"},
 }
 
 // handlerStatus takes the place of status_* for a handler of package semelhttp, which has not

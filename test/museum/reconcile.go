@@ -80,14 +80,9 @@ var reconciliations = []Mutant{
 		Old: "case err != nil:", New: "case err != nil && seen.Fence == 0:",
 	},
 	{
-		Name: "a call with a step that failed for good is reopened after its last attempt", Rule: "steps",
-		Dir: "internal/lapsed", Func: "WhyNotReopened", Package: core, Run: "TestReopen_StepFailedForGood_IsRefused",
-		Old: "case s.Failed:", New: "case s.Failed && !usedUp:",
-	},
-	{
 		Name: "a call with steps is not reopened after its last attempt", Rule: "steps",
 		Dir: "internal/lapsed", Func: "WhyNotReopened", Package: core, Run: "TestReopen_AttemptsUsedUp_GoesOnAfterItsSteps",
-		Old: "case !usedUp:", New: "case !usedUp || s.Name != \"\":",
+		Old: "|| FailureCode(&r.Outcome) == CodeExhausted", New: "",
 	},
 	{
 		Name: "the zero verdict counts as DidNotHappen", Rule: "rule 17",

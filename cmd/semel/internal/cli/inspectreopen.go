@@ -27,7 +27,7 @@ type inspectReopenCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*inspectReopenCmd) Help() string {
-	return `A failed request, for example one whose attempts an outage has used up, answers every duplicate with its failure. Reopen it, and the next request or redriven message with its key runs again, with all its attempts. Only a failed record can be reopened, because its effect did not happen; a parked one is for semel inspect resolve. A request whose handler has recorded steps is reopened only if its attempts were used up and no step has failed for good: recorded steps do not run again, although the handler may have undone them. Undo in the other systems what is left of it, and send it with another key. A failed saga is not reopened, because its steps are undone: start one with another id. Each use writes one line of JSON to standard error with the operator, the reason and the result.
+	return `A failed request, for example one whose attempts an outage has used up, answers every duplicate with its failure. Reopen it, and the next request or redriven message with its key runs again, with all its attempts. Only a failed record can be reopened, because its effect did not happen; a parked one is for semel inspect resolve. A request whose handler has recorded steps is reopened only if its attempts were used up: recorded steps do not run again, although the handler may have undone them. Undo in the other systems what is left of it, and send it with another key. A failed saga is not reopened, because its steps are undone: start one with another id. Each use writes one line of JSON to standard error with the operator, the reason and the result.
 
 Example:
 

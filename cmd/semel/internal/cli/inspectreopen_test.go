@@ -74,7 +74,7 @@ func TestInspectReopen_StepRecorded_IsRefused(t *testing.T) {
 	})
 	fence := fenceOf(t, st, "o1")
 	r := command(t, "inspect", "reopen", "o1", "--tenant", "ann", "--store", url, "--fence", fence, "--reason", "r")
-	if r.code != program.ExitFailed || !strings.Contains(r.stderr, "nothing was changed: seen: has recorded steps (charge)") || !strings.Contains(r.stderr, "look at it: semel inspect get o1") || fenceOf(t, st, "o1") != fence {
+	if r.code != program.ExitFailed || !strings.Contains(r.stderr, "nothing was changed: the call has recorded steps (charge)") || !strings.Contains(r.stderr, "look at it: semel inspect get o1") || fenceOf(t, st, "o1") != fence {
 		t.Errorf("%+v", r)
 	}
 }
