@@ -228,7 +228,7 @@ func decisionSteps(seen *store.Record, recorded []store.Step, i *Intervention) (
 		}
 		steps = append(steps, store.Step{Name: backStep, Outcome: store.Outcome{Body: body}})
 	}
-	return steps, roomFor(recorded, steps, stuck, i.Back)
+	return steps, roomFor(recorded, steps)
 }
 
 // canSkip refuses to skip what the saga is not stuck at, such as a name with a typing error.

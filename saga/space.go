@@ -9,8 +9,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// Steps and decisions leave so much room in the record for later ones. A decision that turns
-// the saga back may use the steps. Results of steps leave twice as many bytes.
+// Steps leave so many steps in the record for operators' decisions. Decisions leave so many bytes
+// for compensations, and results of steps leave twice as many.
 const (
 	roomSteps = 100
 	roomBytes = 64 << 10
@@ -30,7 +30,7 @@ func (r *Run) checkRoom(u *use) error {
 		return nil
 	}
 	u.state = noEffect
-	return r.stick(fmt.Errorf("step %q does not start, because it could leave no room for compensations: with them the record would have %d steps of %d bytes, and it keeps at most %d of %d; turn the saga back, and make sagas with fewer steps or smaller results",
+	return r.stick(fmt.Errorf("step %q does not start, because it could leave no room for compensations: with them the record would have %d steps of %d bytes, and it keeps at most %d of %d; turn the saga back; a new version of the definition needs fewer steps or smaller results",
 		u.name, count, size, store.MaxSteps, store.MaxStepBytes))
 }
 
@@ -43,24 +43,33 @@ func (r *Run) checkSize(kind string, size int) error {
 	return nil
 }
 
-// roomFor refuses a decision after which the record had no room for the compensations, or
-// for the decision to turn back. The steps have left room for that one.
-func roomFor(recorded, added []store.Step, stuck history.StuckSaga, back bool) error {
-	count, size := len(recorded)+len(added)+len(stuck.Steps), 0
-	if !back {
-		count += roomSteps
-		for _, s := range recorded {
-			if !strings.Contains(s.Name, ":") {
-				count++ // its compensation
-			}
-		}
-	}
+// roomFor refuses a decision that uses the room of compensations. The steps have left roomSteps
+// for all decisions: one for the record that the saga turns back, and, until it does, two for the
+// operator's decision to turn it back.
+func roomFor(recorded, added []store.Step) error {
+	decisions, size, most := 0, 0, roomSteps-3
 	for _, s := range slices.Concat(recorded, added) {
 		size += s.Size()
+		switch {
+		case s.Name == backStep:
+			most = roomSteps - 1
+		case isDecision(s.Name):
+			decisions++
+		}
 	}
-	if count > store.MaxSteps || size > store.MaxStepBytes-roomBytes {
-		return fmt.Errorf("the saga has %d steps recorded, and with this decision its record had no room for later ones, because it keeps at most %d steps of %d bytes in all: turn the saga back, or give a smaller result",
-			len(recorded), store.MaxSteps, store.MaxStepBytes)
+	switch {
+	case decisions > most && most < roomSteps-1:
+		return fmt.Errorf("with this decision the record would have %d steps of operators' decisions, and it keeps at most %d before the saga turns back: turn the saga back", decisions, most)
+	case decisions > most:
+		return fmt.Errorf("with this decision the record would have %d steps of operators' decisions, and it keeps at most %d", decisions, most)
+	case size > store.MaxStepBytes-roomBytes:
+		return fmt.Errorf("with this decision the steps of the record would have %d bytes, and no room for compensations, because at most %d are allowed: give a smaller result or a shorter reason", size, store.MaxStepBytes-roomBytes)
 	}
 	return nil
+}
+
+// isDecision says whether a step is a part of an operator's decision. Answers about Parked steps
+// are not: each such step has left room for its answer.
+func isDecision(step string) bool {
+	return strings.HasPrefix(step, history.SagaOperator) || strings.Contains(step, history.SagaSkip) || strings.Contains(step, history.SagaUnskip)
 }

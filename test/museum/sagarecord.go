@@ -108,6 +108,16 @@ var sagaRecords = []Mutant{
 		Old: "store.MaxStepBytes-2*roomBytes-kept-512", New: "store.MaxStepBytes-0*kept",
 	},
 	{
+		Name: "saga: recorded compensations use up the room for decisions", Rule: "saga 4",
+		Dir: flow, Func: "roomFor", Package: flow, Run: "TestIntervene_HalfOfManyStepsUndone",
+		Old: "case isDecision(s.Name):", New: "case s.Name != \"\":",
+	},
+	{
+		Name: "saga: decisions use up the room to turn back", Rule: "saga 4",
+		Dir: flow, Func: "roomFor", Package: flow, Run: "TestIntervene_ManyDecisions_RefusedUntilBack",
+		Old: "roomSteps-3", New: "roomSteps+300",
+	},
+	{
 		Name: "saga: a name of a step leaves no room for Semel's additions", Rule: "saga 4",
 		Dir: flow, Func: "checkStep", Package: flow, Run: "TestNew_StepNameLeavesNoRoomForAdditions",
 		Old: "len(name) > maxStep", New: "len(name) > names.Max",
