@@ -167,6 +167,8 @@ func (r *Run) reach(u *use, parked bool, begun *int) error {
 		return r.stuck
 	case r.pausing:
 		return errPaused
+	case invalid != nil && r.back != nil: // it has not begun in an earlier run either
+		return errTurnedBack
 	case invalid != nil:
 		return r.stick(invalid)
 	case !r.rules.lists(u.name):

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/saga"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
 
@@ -24,6 +26,38 @@ func TestStep_NameMadeAtRunTimeIsInvalid_StuckBeforeAnyEffect(t *testing.T) {
 				t.Errorf("%s: error %v, want ErrParked", name, err)
 			}
 			w.done(t)
+		})
+	}
+}
+
+// A step with an invalid name never ran, so that the steps before it can be undone.
+func TestStep_NameMadeAtRunTimeIsInvalid_SagaCanBeTurnedBack(t *testing.T) {
+	t.Parallel()
+	for _, by := range []string{"operator", "deadline"} {
+		bubble(t, func(t *testing.T, st *memstore.Store, w *world) {
+			d := w.three()
+			d.Steps, d.Deadline = []string{"hold", "slot/*"}, time.Hour
+			d.Run = func(ctx context.Context, r *saga.Run, _ order) (string, error) {
+				if _, err := w.step(ctx, r, "hold"); err != nil {
+					return "", err
+				}
+				return w.step(ctx, r, "slot/10:30")
+			}
+			s := newSaga(t, st, d)
+			if _, err := s.Do(t.Context(), "ann", "1", book); !errors.Is(err, semel.ErrParked) {
+				t.Fatalf("error %v, want ErrParked", err)
+			}
+			if by == "operator" {
+				decide(t, st, saga.Intervention{Back: true})
+			} else {
+				sleep(2 * time.Hour)
+				decide(t, st, saga.Intervention{})
+			}
+			work(t, time.Minute, s)
+			if r := record(t, st, "1"); r.State != store.Failed {
+				t.Errorf("%s: the saga is %v: %s", by, r.State, r.LastError)
+			}
+			w.done(t, "hold", "undo hold")
 		})
 	}
 }

@@ -118,6 +118,11 @@ var sagaRecords = []Mutant{
 		Old: "roomSteps-3", New: "roomSteps+300",
 	},
 	{
+		Name: "saga: a step with an invalid name keeps a saga from turning back", Rule: "saga 5",
+		Dir: flow, Func: "(*Run).reach", Package: flow, Run: "TestStep_NameMadeAtRunTimeIsInvalid_SagaCanBeTurnedBack",
+		Old: "case invalid != nil && r.back != nil:", New: "case invalid != nil && r.back != nil && r.pausing:",
+	},
+	{
 		Name: "saga: a name of a step leaves no room for Semel's additions", Rule: "saga 4",
 		Dir: flow, Func: "checkStep", Package: flow, Run: "TestNew_StepNameLeavesNoRoomForAdditions",
 		Old: "len(name) > maxStep", New: "len(name) > names.Max",
