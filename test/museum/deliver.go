@@ -110,6 +110,11 @@ var deliveries = []Mutant{
 		Old: "InFlight: o.InFlight,", New: "InFlight: 2*o.InFlight,",
 	},
 	{
+		Name: "deliver: failures of requests from before a pause make it longer", Rule: "deliver",
+		Dir: delivery, Func: "(*gate).pause", Package: delivery, Run: "TestGate_OlderRequestsFailLater_AnswerOpens",
+		Old: "entered.Before(g.began)", New: "false",
+	},
+	{
 		Name: "a handler's own pause is ignored", Rule: "deliver",
 		Dir: consumer + "/driver", Func: "Policy.retry", Package: consumer + "/driver", Run: "TestDecide_HandlersErrorHasRetryAfter",
 		Old: "ok && r.FromHandler", New: "ok && !r.FromHandler",

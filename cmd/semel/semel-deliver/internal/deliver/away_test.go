@@ -112,7 +112,7 @@ func TestServe_Stop_GivesBackAndWaits(t *testing.T) {
 		b.publish(fmt.Sprint("k", n), "", "x")
 		<-came
 	}
-	s.gate.pause(time.Hour, "busy")
+	s.gate.pause(time.Now(), time.Hour, "busy")
 	b.publish("k2", "", "x")
 	ended := make(chan error, 1)
 	go func() { ended <- s.stop() }()

@@ -29,7 +29,7 @@ func newGate(longest time.Duration, notify func(open bool, reason string)) *gate
 const firstPause = 100 * time.Millisecond
 
 // enter waits until a message may try, and reports false if stop is closed or ctx ends
-// first. The caller calls leave after the try, and passes entered to answered.
+// first. The caller calls leave after the try, and passes entered to answered or pause.
 func (g *gate) enter(ctx context.Context, stop <-chan struct{}) (entered time.Time, leave func(), ok bool) {
 	for {
 		g.mu.Lock()
@@ -95,13 +95,19 @@ func (g *gate) answered(entered time.Time) {
 	}
 }
 
-// pause closes the gate for a time; zero: for one that grows with each pause. Failures
-// of requests that were under way when the pause began are not counted again.
-func (g *gate) pause(after time.Duration, reason string) {
+// pause closes the gate after the failure of a message; after zero: for a time that grows with each
+// pause. The failure of a message that entered before the last pause began is not counted again,
+// because it tells nothing new of the service. It only makes the pause longer if the service has
+// named a time.
+func (g *gate) pause(entered time.Time, after time.Duration, reason string) {
 	g.mu.Lock()
 	now := time.Now()
-	wasOpen := g.until.IsZero()
-	if wasOpen || !now.Before(g.until) {
+	wasOpen, older := g.until.IsZero(), entered.Before(g.began)
+	if older && (wasOpen || after <= 0) {
+		g.mu.Unlock()
+		return
+	}
+	if !older && (wasOpen || !now.Before(g.until)) {
 		g.failures++
 		g.began = now
 	}

@@ -34,7 +34,7 @@ func TestGate_Paused_OneTriesAndOthersWaitForItsAnswer(t *testing.T) {
 		if !returned(entered(t.Context(), g, nil)) {
 			t.Fatal("an open gate does not let in")
 		}
-		g.pause(time.Second, "busy")
+		g.pause(time.Now(), time.Second, "busy")
 		a, b := entered(t.Context(), g, nil), entered(t.Context(), g, nil)
 		time.Sleep(999 * time.Millisecond)
 		if returned(a) || returned(b) {
@@ -47,7 +47,7 @@ func TestGate_Paused_OneTriesAndOthersWaitForItsAnswer(t *testing.T) {
 		if returned(b) {
 			a, b = b, a
 		}
-		g.pause(0, "busy") // its answer
+		g.pause(time.Now(), 0, "busy") // its answer
 		(<-a)()
 		time.Sleep(10 * time.Minute) // of the pause, and more
 		if !returned(b) {
@@ -73,8 +73,8 @@ func TestGate_AnswerToOlderRequest_DoesNotOpen(t *testing.T) {
 		g := newGate(time.Minute, func(bool, string) { told++ })
 		older := time.Now()
 		time.Sleep(time.Millisecond)
-		g.pause(0, "busy")
-		g.pause(30*time.Second, "busy")
+		g.pause(time.Now(), 0, "busy")
+		g.pause(time.Now(), 30*time.Second, "busy")
 		g.answered(older)
 		a := entered(t.Context(), g, nil)
 		time.Sleep(30*time.Second - time.Nanosecond)
@@ -85,7 +85,7 @@ func TestGate_AnswerToOlderRequest_DoesNotOpen(t *testing.T) {
 		if !returned(a) {
 			t.Fatal("after the pause no message tries")
 		}
-		g.pause(0, "busy") // its answer: the second failure
+		g.pause(time.Now(), 0, "busy") // its answer: the second failure
 		(<-a)()
 		g.answered(older)
 		b := entered(t.Context(), g, nil)
@@ -105,7 +105,7 @@ func TestGate_AnswerToOlderRequest_DoesNotOpen(t *testing.T) {
 func TestGate_TryWithoutAnswer_NextTries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(time.Minute, quiet)
-		g.pause(time.Second, "busy")
+		g.pause(time.Now(), time.Second, "busy")
 		time.Sleep(2 * time.Second)
 		_, leave, ok := g.enter(t.Context(), nil)
 		if !ok {
@@ -126,14 +126,16 @@ func TestGate_TryWithoutAnswer_NextTries(t *testing.T) {
 func TestGate_ManyFailuresAtOnce_OnePause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(time.Hour, quiet)
+		older := time.Now()
 		for range 64 {
-			g.pause(0, "no connection")
+			time.Sleep(time.Millisecond)
+			g.pause(older, 0, "no connection")
 		}
 		time.Sleep(firstPause)
 		if !returned(entered(t.Context(), g, nil)) {
 			t.Error("the pause is longer than the first")
 		}
-		g.pause(24*time.Hour, "busy")
+		g.pause(time.Now(), 24*time.Hour, "busy")
 		c := entered(t.Context(), g, nil)
 		time.Sleep(time.Hour)
 		g.leave()
@@ -143,11 +145,59 @@ func TestGate_ManyFailuresAtOnce_OnePause(t *testing.T) {
 	})
 }
 
+// Requests that hang from before the pause fail one after the other, while the service answers each
+// message that tries.
+func TestGate_OlderRequestsFailLater_AnswerOpens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(30*time.Second, quiet)
+		older := time.Now()
+		time.Sleep(time.Second)
+		g.pause(older, 0, "timeout") // the first of them
+		_, leave, ok := g.enter(t.Context(), nil)
+		if !ok {
+			t.Fatal("no message tries")
+		}
+		entered := time.Now()
+		time.Sleep(time.Second)
+		g.pause(older, 0, "timeout")
+		g.answered(entered)
+		leave()
+		if g.paused() {
+			t.Fatal("the answer does not open after the failure of an older request")
+		}
+		g.pause(older, 0, "timeout")
+		g.pause(older, time.Minute, "busy")
+		if g.paused() {
+			t.Error("the failure of an older request closes the gate after an answer")
+		}
+	})
+}
+
+// The service names a time in its answer to a request from before the pause.
+func TestGate_OlderRequestIsToldTime_PauseIsLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(time.Minute, quiet)
+		older := time.Now()
+		time.Sleep(time.Second)
+		g.pause(older, 0, "busy")
+		g.pause(older, 10*time.Second, "busy")
+		c := entered(t.Context(), g, nil)
+		time.Sleep(10*time.Second - time.Nanosecond)
+		if returned(c) {
+			t.Error("a message tries before the time that the service has named")
+		}
+		time.Sleep(time.Nanosecond)
+		if !returned(c) {
+			t.Error("no message tries at the time that the service has named")
+		}
+	})
+}
+
 func TestGate_StopOrEnd_LetsGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := ""
 		g := newGate(time.Minute, func(open bool, reason string) { told = reason })
-		g.pause(time.Minute, "busy")
+		g.pause(time.Now(), time.Minute, "busy")
 		stop := make(chan struct{})
 		ctx, cancel := context.WithCancel(t.Context())
 		a, b := entered(ctx, g, nil), entered(t.Context(), g, stop)

@@ -47,6 +47,14 @@ func (r *runner) Ping(ctx context.Context) error { return r.guard.Ping(ctx) }
 // sendingKey finds the *sending in the context of a handler.
 type sendingKey struct{}
 
+// enteredAt says when the message whose handler has ctx passed the gate.
+func enteredAt(ctx context.Context) time.Time {
+	if sent, ok := ctx.Value(sendingKey{}).(*sending); ok {
+		return sent.entered
+	}
+	return time.Now()
+}
+
 // sending is one request of a message.
 type sending struct {
 	entered time.Time // when the message passed the gate

@@ -77,11 +77,9 @@ func (s *sender) handle(ctx context.Context, x *semel.Execution, m *consume.Mess
 	switch {
 	case ctx.Err() != nil: // this program gave up, which says nothing about the service
 	case v.pause:
-		s.gate.pause(v.after, reasonText(answer.Status, v.reason, err))
+		s.gate.pause(enteredAt(ctx), v.after, reasonText(answer.Status, v.reason, err))
 	case answer.Status != 0:
-		if sent, ok := ctx.Value(sendingKey{}).(*sending); ok {
-			s.gate.answered(sent.entered)
-		}
+		s.gate.answered(enteredAt(ctx))
 	}
 	return s.settle(ctx, x, m, answer, v, text, err)
 }
