@@ -189,22 +189,18 @@ func (d driverExecution) Steps(ctx context.Context) (map[string]*store.Step, err
 	return steps, nil
 }
 
-// Kept is how many steps the record has or may have soon, and the sum of their sizes.
-func (d driverExecution) Kept() (count, bytes int) {
+// Kept is how many steps the record has or may have soon, and the sum of their sizes: those that
+// are recorded, those that run, and those of the names in soon. bytes has no results of steps that
+// are not recorded; reserved is what those that run may need besides.
+func (d driverExecution) Kept(soon []string) (count, bytes, reserved int) {
 	j := d.x.journal
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.others(&runningStep{}, true)
-}
-
-// sagaRoom is what the results of a saga's steps leave of store.MaxStepBytes: room for its
-// compensations, and for an operator's decisions.
-const sagaRoom = 128 << 10
-
-// maxResults is the size of the record's steps beyond which no result is kept.
-func (j *journal) maxResults() int {
-	if lapsed.IsSaga(j.x.lease.Key) {
-		return store.MaxStepBytes - sagaRoom
+	count, bytes, reserved = j.others(&runningStep{}, true)
+	for _, name := range soon {
+		if u := j.uses[name]; j.recorded.byName[name] == nil && u.state != stepRunning && u.step == nil {
+			count, bytes = count+1, bytes+(&store.Step{Name: name}).Size()
+		}
 	}
-	return store.MaxStepBytes
+	return count, bytes, reserved
 }

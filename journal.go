@@ -120,7 +120,7 @@ func (j *journal) admit(s *runningStep) (*store.Step, error) {
 			return step, nil
 		}
 	}
-	count, bytes := j.others(s, true)
+	count, bytes, reserved := j.others(s, true)
 	switch {
 	case j.kind == stepsReadOnly:
 		return nil, s.x.failure(ErrParked, fmt.Errorf("step %q is not recorded, and a reconciler starts none", s.name))
@@ -128,7 +128,7 @@ func (j *journal) admit(s *runningStep) (*store.Step, error) {
 		return nil, s.x.failure(ErrParked, fmt.Errorf("step %q ran in this run, and is not recorded", s.name))
 	case j.kind == stepsRecorded && count >= store.MaxSteps:
 		return nil, s.invalid("the call has %d steps already, and no more are allowed", store.MaxSteps)
-	case j.kind == stepsRecorded && bytes+longestTombstone > store.MaxStepBytes:
+	case j.kind == stepsRecorded && bytes+reserved+longestTombstone > store.MaxStepBytes:
 		return nil, s.invalid("the results of the call's steps have %d bytes; at most %d are allowed in all, so keep large results elsewhere", bytes, store.MaxStepBytes)
 	}
 	return nil, nil
@@ -141,10 +141,10 @@ func (j *journal) use(name string, u stepUse) {
 	j.uses[name] = u
 }
 
-// others counts the steps besides s that the record has, or may have soon, because they run
-// or, if uncommitted is true, because their transaction may commit. bytes is the sum of their
-// sizes. The caller holds mu.
-func (j *journal) others(s *runningStep, uncommitted bool) (count, bytes int) {
+// others counts the steps besides s that are recorded, run, or, if uncommitted is true, may be
+// committed. bytes is the sum of their sizes without the results of those that run, which may
+// need reserved bytes besides. The caller holds mu.
+func (j *journal) others(s *runningStep, uncommitted bool) (count, bytes, reserved int) {
 	count, bytes = len(j.recorded.byName), j.recorded.bytes
 	for name, step := range s.seen.byName {
 		if j.recorded.byName[name] == nil {
@@ -155,13 +155,14 @@ func (j *journal) others(s *runningStep, uncommitted bool) (count, bytes int) {
 		switch {
 		case name == s.name || s.seen.byName[name] != nil || j.recorded.byName[name] != nil:
 		case u.state == stepRunning:
-			count, bytes = count+1, bytes+longestTombstone
+			least := (&store.Step{Name: name}).Size()
+			count, bytes, reserved = count+1, bytes+least, reserved+longestTombstone-least
 		case u.state == stepUncommitted && !uncommitted:
 		case u.step != nil:
 			count, bytes = count+1, bytes+u.step.Size()
 		}
 	}
-	return count, bytes
+	return count, bytes, reserved
 }
 
 // load reads the steps of the call, once. For a step in a transaction of its own it always
@@ -226,7 +227,8 @@ func (j *journal) isLoaded() bool {
 func (j *journal) fit(s *runningStep, step *store.Step) *store.Step {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if _, bytes := j.others(s, false); j.kind == stepsRecorded && bytes+step.Size() > j.maxResults() {
+	_, bytes, reserved := j.others(s, false)
+	if bytes += step.Size(); j.kind == stepsRecorded && (bytes > j.maxResults() || bytes+reserved > store.MaxStepBytes) {
 		step.Outcome = tombstone(step.Outcome)
 	}
 	return step

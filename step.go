@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/semel-go/semel/internal/effect"
+	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/store"
 )
 
@@ -266,3 +267,11 @@ func (g *Guard) recordStep(ctx context.Context, l store.Lease, s *store.Step) er
 
 // longestTombstone is the most bytes of a step whose result is not kept.
 const longestTombstone = 2 << 10
+
+// maxResults is the size of the record's steps beyond which no result is kept.
+func (j *journal) maxResults() int {
+	if lapsed.IsSaga(j.x.lease.Key) {
+		return store.MaxStepBytes - lapsed.SagaRoom
+	}
+	return store.MaxStepBytes
+}

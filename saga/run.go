@@ -57,7 +57,8 @@ type Run struct {
 // use is one step of a Run.
 type use struct {
 	name  string
-	marks int // the steps that it can record besides its end
+	marks int  // the steps that it can record besides its end
+	event bool // it is an Await
 	state useState
 	undo  func(ctx context.Context, at At) error // nil: nothing to undo
 }

@@ -6,39 +6,54 @@ import (
 	"strings"
 
 	"github.com/semel-go/semel/internal/history"
+	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/store"
 )
 
-// Steps leave so many steps in the record for operators' decisions. Decisions leave so many bytes
-// for compensations, and results of steps leave twice as many.
-const (
-	roomSteps = 100
-	roomBytes = 64 << 10
-)
+// roomSteps is how many steps of the record the steps of a saga leave for operators' decisions.
+// Of lapsed.SagaRoom, decisions leave a half for compensations.
+const roomSteps = 100
+
+// eventRoom is what a record has left for the event, in bytes, when Await begins to wait.
+const eventRoom = 64 << 10
 
 // checkRoom refuses a step before it starts if the record might have no room for the
 // compensations after it. The caller holds mu.
 func (r *Run) checkRoom(u *use) error {
-	count, size := r.driver.Kept()
-	count += 1 + u.marks
+	var soon []string
 	for _, s := range r.started { // u is the last
+		if !s.event || r.recorded[s.name+eventPart] == nil {
+			soon = append(soon, s.name)
+		}
 		if s.undo != nil {
-			count, size = count+1, size+(&store.Step{Name: s.name + undoPart}).Size()
+			soon = append(soon, s.name+undoPart)
 		}
 	}
-	if count <= store.MaxSteps-roomSteps && size <= store.MaxStepBytes-2*roomBytes {
+	count, size, _ := r.driver.Kept(soon)
+	count += u.marks
+	room := "compensations"
+	if u.event && r.recorded[u.name+untilPart] == nil {
+		size, room = size+eventRoom, "its event and compensations"
+	}
+	if count <= store.MaxSteps-roomSteps && size <= store.MaxStepBytes-lapsed.SagaRoom {
 		return nil
 	}
 	u.state = noEffect
-	return r.stick(fmt.Errorf("step %q does not start, because it could leave no room for compensations: with them the record would have %d steps of %d bytes, and it keeps at most %d of %d; turn the saga back; a new version of the definition needs fewer steps or smaller results",
-		u.name, count, size, store.MaxSteps, store.MaxStepBytes))
+	return r.stick(fmt.Errorf("step %q does not start, because it could leave no room for %s: with them the record would have %d steps of %d bytes, and it keeps at most %d of %d; turn the saga back; a new version of the definition needs fewer steps or smaller results",
+		u.name, room, count, size, store.MaxSteps, store.MaxStepBytes))
 }
 
-// checkSize refuses an input or an event that the saga could not keep.
+// checkSize refuses an input or an event that the saga could not keep. It is called in the step
+// that records it.
 func (r *Run) checkSize(kind string, size int) error {
-	_, kept := r.driver.Kept()
-	if most := min(maxInput, r.core.driver.Options().MaxOutcome, max(0, store.MaxStepBytes-2*roomBytes-kept-512)); size > most {
+	_, kept, reserved := r.driver.Kept(nil)
+	left := max(0, store.MaxStepBytes-lapsed.SagaRoom-kept-reserved)
+	most := min(maxInput, r.core.driver.Options().MaxOutcome)
+	switch {
+	case size > most:
 		return fmt.Errorf("saga: the %s has %d bytes; at most %d are allowed, so keep large ones elsewhere", kind, size, most)
+	case size > left:
+		return fmt.Errorf("saga: the %s has %d bytes, and the saga's record has %d left for it, because the results of steps have used the others; keep large ones elsewhere", kind, size, left)
 	}
 	return nil
 }
@@ -62,8 +77,8 @@ func roomFor(recorded, added []store.Step) error {
 		return fmt.Errorf("with this decision the record would have %d steps of operators' decisions, and it keeps at most %d before the saga turns back: turn the saga back", decisions, most)
 	case decisions > most:
 		return fmt.Errorf("with this decision the record would have %d steps of operators' decisions, and it keeps at most %d", decisions, most)
-	case size > store.MaxStepBytes-roomBytes:
-		return fmt.Errorf("with this decision the steps of the record would have %d bytes, and no room for compensations, because at most %d are allowed: give a smaller result or a shorter reason", size, store.MaxStepBytes-roomBytes)
+	case size > store.MaxStepBytes-lapsed.SagaRoom/2:
+		return fmt.Errorf("with this decision the steps of the record would have %d bytes, and no room for compensations, because at most %d are allowed: give a smaller result or a shorter reason", size, store.MaxStepBytes-lapsed.SagaRoom/2)
 	}
 	return nil
 }

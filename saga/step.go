@@ -192,7 +192,10 @@ func (r *Run) reach(u *use, parked bool, begun *int) error {
 		u.state, r.pausing, r.pause = noEffect, true, 0
 		return errPaused
 	}
-	if r.back == nil {
+	switch {
+	case r.back == nil && u.event && r.recorded[u.name+eventPart] != nil: // it records nothing
+		return nil
+	case r.back == nil:
 		return r.checkRoom(u)
 	}
 	if parked { // it has not begun

@@ -106,7 +106,7 @@ func (r *Run) waitFor(d time.Duration) error {
 // ends with a *semel.Failure of CodeNoEvent, and a later event is refused. If Await
 // returns another error, Run must return it.
 func Await[T any](ctx context.Context, r *Run, name string, within time.Duration) (v T, err error) {
-	u := &use{name: name, state: noEffect, marks: 1}
+	u := &use{name: name, state: noEffect, marks: 1, event: true}
 	if err := r.reach(u, false, new(int)); err != nil && (!errors.Is(err, errTurnedBack) || r.recorded[name+eventPart] == nil) {
 		return v, err
 	}

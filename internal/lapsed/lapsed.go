@@ -34,6 +34,10 @@ const SagaSuffix = "##saga"
 // IsSaga reports whether a key is that of a saga.
 func IsSaga(k store.Key) bool { return strings.HasSuffix(k.Operation, SagaSuffix) }
 
+// SagaRoom is the part of store.MaxStepBytes that inputs, events and results of a saga's steps leave
+// for its compensations and for operators' decisions, in bytes.
+const SagaRoom = 128 << 10
+
 // Forever is how long a saga is kept that has not ended: much longer than anything
 // waits, and short enough to be a time.
 const Forever = 100 * 365 * 24 * time.Hour

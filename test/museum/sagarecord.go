@@ -100,12 +100,12 @@ var sagaRecords = []Mutant{
 	{
 		Name: "saga: results use up the room for compensations", Rule: "saga 4",
 		Dir: core, Func: "(*journal).maxResults", Package: flow, Run: "TestStep_RecordNearlyFull",
-		Old: "store.MaxStepBytes - sagaRoom", New: "store.MaxStepBytes",
+		Old: "store.MaxStepBytes - lapsed.SagaRoom", New: "store.MaxStepBytes",
 	},
 	{
 		Name: "saga: an event that does not fit into the record is acknowledged", Rule: "saga 7",
 		Dir: flow, Func: "(*Run).checkSize", Package: flow, Run: "TestSend_RecordNearlyFull",
-		Old: "store.MaxStepBytes-2*roomBytes-kept-512", New: "store.MaxStepBytes-0*kept",
+		Old: "case size > left:", New: "case size > left+1<<30:",
 	},
 	{
 		Name: "saga: recorded compensations use up the room for decisions", Rule: "saga 4",
