@@ -2,12 +2,14 @@ package saga_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/semel-go/semel/saga"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
+	"github.com/semel-go/semel/sweep"
 )
 
 // A worker that stops lets the step that runs end. If the saga ends with it, no timer is left.
@@ -92,6 +94,60 @@ func TestWork_StopsBeforeItsLook_DropsTimerOfEndedSaga(t *testing.T) {
 		}
 		if due, _, err := st.DueTimers(t.Context(), k.Operation, 24*time.Hour, 10); err != nil || len(due) != 0 {
 			t.Errorf("the timers are %v, %v; want none", due, err)
+		}
+	})
+}
+
+// lateSweep is the store of a sweep that has found a lapsed saga, and makes its timer due only
+// after a worker has taken the saga over.
+type lateSweep struct{ *memstore.Store }
+
+func (l lateSweep) SetTimer(ctx context.Context, k store.Key, seen, next store.Owner, wait time.Duration) (bool, error) {
+	sleep(1500 * time.Millisecond)
+	return l.Store.SetTimer(ctx, k, seen, next, wait)
+}
+
+// A sweep gives the timer of a saga that a worker has just taken over another version, and the
+// worker puts it off until the lease ends. The saga's next attempt is not later because of that.
+func TestWork_SweepChangesTimerOfShortRun_NextAttemptIsInTime(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, st *memstore.Store, w *world) {
+		dying := newProcess(st)
+		var began []time.Time
+		w.before = func(name string) error {
+			if name != "charge" {
+				return nil
+			}
+			switch began = append(began, time.Now()); len(began) {
+			case 1:
+				dying.kill()
+				return errBoom
+			case 2:
+				sleep(3 * time.Second)
+				return errBoom
+			}
+			return nil
+		}
+		d := newSaga(t, dying, w.three())
+		if err := d.Start(t.Context(), "ann", "1", book); err != nil {
+			t.Fatal(err)
+		}
+		work(t, 100*time.Millisecond, d)
+		sleep(time.Minute)
+		var swept sync.WaitGroup
+		swept.Go(func() {
+			if _, err := sweep.Once(t.Context(), lateSweep{st}, nil); err != nil {
+				t.Error(err)
+			}
+		})
+		sleep(100 * time.Millisecond)
+		work(t, 2*time.Minute, newSaga(t, st, w.three()))
+		swept.Wait()
+		if r := record(t, st, "1"); r.State != store.Completed || len(began) != 3 {
+			t.Fatalf("after %d attempts the record is %v: %s", len(began), r.State, r.LastError)
+		}
+		if took := began[2].Sub(began[1]); took > 10*time.Second {
+			t.Errorf("the third attempt begins %v after the second, which took 3 s", took)
 		}
 	})
 }

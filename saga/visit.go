@@ -48,11 +48,8 @@ func (c *core) visit(ctx context.Context, call semel.Call, created time.Time, ve
 		return fn(ctx, x)
 	})
 	if claimed {
-		versions := []store.Owner{version}
-		if time.Since(began) >= c.lease/2 { // the timer may have been due
-			versions = append(versions, watched(fence))
-		}
-		c.keepTimer(context.WithoutCancel(ctx), key, versions, err)
+		wasDue := time.Since(began) >= c.lease/2 // it may have been
+		c.keepTimer(context.WithoutCancel(ctx), key, version, watched(fence), wasDue, err)
 	}
 	return res, err
 }
@@ -76,23 +73,26 @@ func (c *core) undecided(ctx context.Context, k store.Key) error {
 	return &effect.Stuck{Err: errors.New(text + before)}
 }
 
-// keepTimer changes the timer, which has one of the versions, after a run that ended with
-// err. If that fails, the timer is early, and a worker changes it. It leaves the timer of a
-// run that is stuck: the store may not have that yet, so a worker looks at the record first.
-func (c *core) keepTimer(ctx context.Context, k store.Key, versions []store.Owner, err error) {
+// keepTimer changes the timer after a run that ended with err. If a worker has found the timer
+// meanwhile, it has the version found. That needs no long run, because a sweep that comes late
+// makes the timer due at once. If no version fits, the timer is early, and a worker changes it.
+//
+// The timer of a saga that has ended may be left to a worker, so the version found is dropped only
+// if the timer was due. The timer of a run that is stuck stays: the store may not have that yet, so
+// a worker looks at the record first.
+func (c *core) keepTimer(ctx context.Context, k store.Key, version, found store.Owner, wasDue bool, err error) {
 	pause, paused := errors.AsType[*effect.Pause](err)
 	_, failed := errors.AsType[*semel.Failure](err)
 	switch {
 	case errors.Is(err, semel.ErrOutcomeNotStored) || errors.Is(err, semel.ErrLeaseLost):
 	case paused && !pause.Unbegun:
-		for _, v := range versions {
-			if set, _ := c.setTimer(ctx, k, v, lapsed.NewOwner(), pause.Wait); set {
-				break
-			}
+		if set, err := c.setTimer(ctx, k, version, lapsed.NewOwner(), pause.Wait); !set && (err == nil || wasDue) {
+			_, _ = c.setTimer(ctx, k, found, lapsed.NewOwner(), pause.Wait)
 		}
 	case err == nil || failed || paused:
-		for _, v := range versions {
-			_ = c.dropTimer(ctx, k, v)
+		_ = c.dropTimer(ctx, k, version)
+		if wasDue {
+			_ = c.dropTimer(ctx, k, found)
 		}
 	}
 }

@@ -123,6 +123,11 @@ var sagaRecords = []Mutant{
 		Old: "case invalid != nil && r.back != nil:", New: "case invalid != nil && r.back != nil && r.pausing:",
 	},
 	{
+		Name: "saga: a sweep that comes late delays the next attempt until the lease ends", Rule: "saga 7",
+		Dir: flow, Func: "(*core).keepTimer", Package: flow, Run: "TestWork_SweepChangesTimerOfShortRun",
+		Old: "err == nil || wasDue", New: "err == nil && wasDue",
+	},
+	{
 		Name: "saga: a name of a step leaves no room for Semel's additions", Rule: "saga 4",
 		Dir: flow, Func: "checkStep", Package: flow, Run: "TestNew_StepNameLeavesNoRoomForAdditions",
 		Old: "len(name) > maxStep", New: "len(name) > names.Max",
