@@ -119,8 +119,8 @@ type probed struct {
 // errPartitionAdded: the link has no consumer of a partition that was added.
 var errPartitionAdded = errors.New("semelpulsar: the topic has more partitions")
 
-// ask asks for the last message of each partition, and for the partitions. It ends when the client has connected
-// again, or is closed.
+// ask asks for the last message of each partition, and for the partitions. It ends when the
+// client has connected again, or is closed.
 func (l *link) ask(p *probe) {
 	ids, err := l.consumer.GetLastMessageIDs()
 	if err != nil {
@@ -146,9 +146,10 @@ func (l *link) ask(p *probe) {
 }
 
 // health says how the connection is. If the link is broken, the client does not connect
-// again by itself, or the link lacks a partition. If the broker does not answer, or the link must stay although it is
-// broken, health returns an error; isNew says that it is the first one of its probe. If a
-// partition is only idle, health asks the broker to send its messages without an ack again.
+// again by itself, or the link lacks a partition. If the broker does not answer, or the link must
+// stay although it is broken, health returns an error; isNew says that it is the first one of its
+// probe. If a partition is only idle, health asks the broker to send its messages without an ack
+// again.
 func (l *link) health(now time.Time) (broken, isNew bool, _ error) {
 	if l.probe == nil {
 		if now.Sub(l.asked) >= probeEvery {
@@ -168,7 +169,7 @@ func (l *link) health(now time.Time) (broken, isNew bool, _ error) {
 			}
 		}
 		if p.stays != nil {
-			return false, true, fmt.Errorf("semelpulsar: the client has given up a partition, and the others are read until it can be subscribed to again: %w", p.stays)
+			return false, true, fmt.Errorf("semelpulsar: a partition of topic %q cannot be had, and the others are read until it can be: %w", l.s.topic, p.stays)
 		}
 		return p.err != nil, false, nil
 	default:
@@ -178,7 +179,7 @@ func (l *link) health(now time.Time) (broken, isNew bool, _ error) {
 		return false, false, nil
 	}
 	isNew, l.probe.late = !l.probe.late, true
-	return false, isNew, fmt.Errorf("semelpulsar: topic %q: the broker of a partition has not answered for %v; the client connects again when it is back",
+	return false, isNew, fmt.Errorf("semelpulsar: topic %q: the broker that has the topic, or one of its partitions, has not answered for %v; the client connects again when it is back",
 		l.s.topic, waited.Round(time.Second))
 }
 

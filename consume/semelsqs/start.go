@@ -56,7 +56,7 @@ func (s *Source) Info(ctx context.Context) (driver.Info, error) {
 		}
 		if s.opt.OrderKey != nil {
 			return driver.Info{}, fmt.Errorf("semelsqs: queue %q: has a RedrivePolicy, and Options.OrderKey is set: SQS would count the receives of messages that wait for others, "+
-				"and move them before they have run; remove the policy, because MaxAttempts and MaxDeliveries do its work, or the order key", s.name)
+				"and move them before they have run; remove the policy, because MaxAttempts and MaxDeliveries do its work, or set no Options.OrderKey (semel deliver: leave out --order)", s.name)
 		}
 	}
 	s.single.Store(i.DeliveryLimit > 0 && s.isFIFO()) // a receive may return ten messages of one group, of which nine wait
