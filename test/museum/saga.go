@@ -153,7 +153,7 @@ var sagas = []Mutant{
 	{
 		Name: "a sleep after a step that workers have seen lasts until the end of the lease", Rule: "saga 7",
 		Dir: flow, Func: "(*core).keepTimer", Package: flow, Run: "TestWork_SleepAfterLongStep_GoesOnInTime",
-		Old: "range versions { if set", New: "range versions[:1] { if set",
+		Old: "err == nil || wasDue", New: "err != nil && wasDue",
 	},
 	{
 		Name: "a worker that stops leaves the timer of a saga that has ended", Rule: "saga 7",
