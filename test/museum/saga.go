@@ -142,7 +142,7 @@ var sagas = []Mutant{
 		Dir: flow, Func: "(*core).keepTimer", Package: flow, Run: "TestTimer_SettlementOfStuckRunLost",
 		Old: "case err == nil || failed || paused:",
 		New: `case errors.Is(err, semel.ErrParked):
-			_, _ = c.setTimer(ctx, k, versions[0], lapsed.NewOwner(), stuckLook)
+			_, _ = c.setTimer(ctx, k, version, lapsed.NewOwner(), stuckLook)
 		case err == nil || failed || paused:`,
 	},
 	{
