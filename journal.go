@@ -129,7 +129,7 @@ func (j *journal) admit(s *runningStep) (*store.Step, error) {
 	case j.kind == stepsRecorded && count >= store.MaxSteps:
 		return nil, s.invalid("the call has %d steps already, and no more are allowed", store.MaxSteps)
 	case j.kind == stepsRecorded && bytes+reserved+longestTombstone > store.MaxStepBytes:
-		return nil, s.invalid("the results of the call's steps have %d bytes; at most %d are allowed in all, so keep large results elsewhere", bytes, store.MaxStepBytes)
+		return nil, s.invalid("the results of the call's steps have, or may soon have, %d bytes; at most %d are allowed in all, so keep large results elsewhere, or run fewer steps at once", bytes+reserved, store.MaxStepBytes)
 	}
 	return nil, nil
 }

@@ -96,6 +96,21 @@ func TestReopen_StepFailedForGood_IsRefused(t *testing.T) {
 	}
 }
 
+// A step's own call has used up its attempts, and the handler passes that failure on.
+func TestReopen_FailureOfStepPassedOn_IsRefused(t *testing.T) {
+	g := guard(t, memstore.New(nil), nil)
+	_ = semel.Once(t.Context(), g, ann("k"), func(ctx context.Context, x *semel.Execution) error {
+		_ = semel.Once(ctx, g, x.Step("hold"), nothing)
+		return semel.Once(ctx, g, x.Step("charge"), func(context.Context, *semel.Execution) error {
+			return &semel.Failure{Code: semel.CodeAttemptsExhausted}
+		})
+	})
+	err := g.Reopen(t.Context(), wantState(t, g, "k", store.Failed), "ann: the bank is back")
+	if !errors.Is(err, semel.ErrInvalid) || !strings.Contains(err.Error(), "(hold, charge)") {
+		t.Errorf("reopened: %v", err)
+	}
+}
+
 // The run that comes next replays the failure of a step, and takes the same way as before.
 func TestReopen_AttemptsUsedUpAfterFailedStep_GoesOn(t *testing.T) {
 	g := guard(t, memstore.New(nil), &semel.Options{MaxAttempts: 1})

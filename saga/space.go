@@ -15,7 +15,7 @@ import (
 const roomSteps = 100
 
 // eventRoom is what a record has left for the event, in bytes, when Await begins to wait.
-const eventRoom = 64 << 10
+const eventRoom = 2 << 10
 
 // checkRoom refuses a step before it starts if the record might have no room for the
 // compensations after it. The caller holds mu.

@@ -171,9 +171,13 @@ func FailureCode(o *store.Outcome) string {
 
 // WhyNotReopened says why a failed call with these recorded steps must not run again; empty
 // if it may. A handler that fails for good may have undone its steps before. If it has used
-// up its attempts, it goes on after its steps.
+// up its attempts, it goes on after its steps. The code of used-up attempts may also be that of
+// a step, which the handler has passed on.
 func WhyNotReopened(r *store.Record, steps []store.Step) string {
-	if len(steps) == 0 || FailureCode(&r.Outcome) == CodeExhausted {
+	usedUp := FailureCode(&r.Outcome) == CodeExhausted && !slices.ContainsFunc(steps, func(s store.Step) bool {
+		return s.Failed && FailureCode(&s.Outcome) == CodeExhausted
+	})
+	if len(steps) == 0 || usedUp {
 		return ""
 	}
 	const most = 5

@@ -80,9 +80,14 @@ var reconciliations = []Mutant{
 		Old: "case err != nil:", New: "case err != nil && seen.Fence == 0:",
 	},
 	{
+		Name: "a call is reopened because a step has used up attempts", Rule: "steps",
+		Dir: "internal/lapsed", Func: "WhyNotReopened", Package: core, Run: "TestReopen_FailureOfStepPassedOn_IsRefused",
+		Old: "return s.Failed && FailureCode(&s.Outcome) == CodeExhausted", New: "return false",
+	},
+	{
 		Name: "a call with steps is not reopened after its last attempt", Rule: "steps",
 		Dir: "internal/lapsed", Func: "WhyNotReopened", Package: core, Run: "TestReopen_AttemptsUsedUp_GoesOnAfterItsSteps",
-		Old: "|| FailureCode(&r.Outcome) == CodeExhausted", New: "",
+		Old: "|| usedUp", New: "|| usedUp && len(steps) == 0",
 	},
 	{
 		Name: "the zero verdict counts as DidNotHappen", Rule: "rule 17",
