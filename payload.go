@@ -21,6 +21,7 @@ import (
 type Payload struct {
 	kind  *payloadKind
 	label string   // for Digest: the name of the algorithm
+	only  []byte   // for Bytes: the part, if there is one only; so it takes no slice
 	parts [][]byte // for Bytes and Fields: the parts; for JSON: the strings that are not UTF-8
 	whole []byte   // for Digest and JSON
 	err   error
@@ -44,6 +45,9 @@ func NoPayload() Payload { return Payload{kind: kindNone} }
 // Bytes compares each part byte for byte. Run reads the parts, so do not change
 // them before the call is run.
 func Bytes(parts ...[]byte) Payload {
+	if len(parts) == 1 && parts[0] != nil {
+		return Payload{kind: kindBytes, only: parts[0]}
+	}
 	return Payload{kind: kindBytes, parts: slices.Clone(parts)}
 }
 
@@ -136,19 +140,51 @@ func (p *Payload) fingerprint(s *Secret) store.Fingerprint {
 	if p.kind == kindDigest {
 		return store.Fingerprint{Alg: p.label, Sum: string(p.whole)}
 	}
+	var stack [512]byte
+	if p.size() <= len(stack) { // most payloads are small, and then only the sum is allocated
+		sum := sha256.Sum256(p.appendTo(stack[:0]))
+		return store.Fingerprint{Alg: p.kind.plain, Sum: string(sum[:])}
+	}
 	return store.Fingerprint{Alg: p.kind.plain, Sum: p.sum(sha256.New())}
 }
 
-// sum hashes each part after its length, so that ("a","bc") is not ("ab","c").
+// Each part is hashed after its length, so that ("a","bc") is not ("ab","c").
+const lengthSize = 8
+
+func (p *Payload) size() int {
+	n := lengthSize + len(p.label) + lengthSize + len(p.whole) + lengthSize + len(p.only)
+	for _, part := range p.parts {
+		n += lengthSize + len(part)
+	}
+	return n
+}
+
+func (p *Payload) appendTo(b []byte) []byte {
+	b = append(binary.BigEndian.AppendUint64(b, uint64(len(p.label))), p.label...)
+	b = append(binary.BigEndian.AppendUint64(b, uint64(len(p.whole))), p.whole...)
+	if p.only != nil {
+		b = append(binary.BigEndian.AppendUint64(b, uint64(len(p.only))), p.only...)
+	}
+	for _, part := range p.parts {
+		b = append(binary.BigEndian.AppendUint64(b, uint64(len(part))), part...)
+	}
+	return b
+}
+
+// sum hashes the bytes that appendTo appends, without copying the parts.
 func (p *Payload) sum(h hash.Hash) string {
+	buf := make([]byte, 0, sha256.Size)
 	write := func(part []byte) {
-		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
+		h.Write(binary.BigEndian.AppendUint64(buf, uint64(len(part))))
 		h.Write(part)
 	}
 	write([]byte(p.label))
 	write(p.whole)
+	if p.only != nil {
+		write(p.only)
+	}
 	for _, part := range p.parts {
 		write(part)
 	}
-	return string(h.Sum(nil))
+	return string(h.Sum(buf))
 }

@@ -61,8 +61,13 @@ var fingerprints = []Mutant{
 	},
 	{
 		Name: "the parts of a payload run into each other", Rule: "rule 12",
-		Dir: core, Func: "(*Payload).sum", Package: core, Run: "TestBytes_CutDifferently_Differ|TestBytes_ShortOrLongKeyedOrNot_PartsStayApart|FuzzFingerprint",
-		Old: "h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))", New: "_ = binary.BigEndian",
+		Dir: core, Func: "(*Payload).appendTo", Package: core, Run: "TestBytes_CutDifferently_Differ|FuzzFingerprint",
+		Old: "b = append(binary.BigEndian.AppendUint64(b, uint64(len(part))), part...)", New: "b = append(b, part...)",
+	},
+	{
+		Name: "the parts of a long payload run into each other", Rule: "rule 12",
+		Dir: core, Func: "(*Payload).sum", Package: core, Run: "TestBytes_ShortOrLongKeyedOrNot_PartsStayApart",
+		Old: "h.Write(binary.BigEndian.AppendUint64(buf, uint64(len(part))))", New: "_ = buf",
 	},
 	{
 		Name: "two ways of hashing have one name", Rule: "rule 12",
