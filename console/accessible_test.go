@@ -11,20 +11,11 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/console"
-	"github.com/semel-go/semel/outbox"
-	"github.com/semel-go/semel/outbox/outboxtest"
 )
 
 // The title says that there is a mistake, and the field refers to its description.
 func TestChange_Mistake_MarksTheField(t *testing.T) {
-	box := outboxtest.NewMemory()
-	if err := box.Put(t.Context(), outbox.Message{Topic: "orders", ID: "a1"}); err != nil {
-		t.Fatal(err)
-	}
-	waiting, err := box.List(t.Context(), outbox.Waiting, 0, 1)
-	if err != nil || len(waiting) != 1 {
-		t.Fatal(waiting, err)
-	}
+	box, position := oneMessage(t)
 	s := newSite(t, console.Options{Operator: eve, Outbox: box})
 	parked, call := named("POST /payments", "ann", "parked"), named("charge", hostile, "call")
 	long := strings.Repeat("ä", 401)
@@ -39,8 +30,8 @@ func TestChange_Mistake_MarksTheField(t *testing.T) {
 		{call.path, "body", s.formOf(call, "happened", "body", "no JSON")},
 		{stuck().path, "step", s.formOf(stuck(), "skip")},
 		{stuck().path, "result", s.formOf(stuck(), "skip", "step", "charge", "result", "tx-1")},
-		{"message?position=1", "reason", url.Values{"position": {"1"}, "act": {"retry"}}},
-		{"message?position=1", "reason", url.Values{"position": {"1"}, "act": {"retry"}, "reason": {long}}},
+		{"message?position=" + position, "reason", url.Values{"position": {position}, "act": {"retry"}}},
+		{"message?position=" + position, "reason", url.Values{"position": {position}, "act": {"retry"}, "reason": {long}}},
 	} {
 		page := s.post(c.path, c.form)
 		s.want(page, http.StatusBadRequest, "<title>Error: ", `<p id="problem">`)
@@ -57,10 +48,7 @@ func TestChange_Mistake_MarksTheField(t *testing.T) {
 // On a phone the style sheet shows the rows as blocks, and then some browsers forget that they
 // are rows.
 func TestPages_Tables_NameTheirRoles(t *testing.T) {
-	box := outboxtest.NewMemory()
-	if err := box.Put(t.Context(), outbox.Message{Topic: "orders", ID: "a1"}); err != nil {
-		t.Fatal(err)
-	}
+	box, _ := oneMessage(t)
 	s := newSite(t, console.Options{Outbox: box, Sagas: []string{"order"}})
 	g, err := semel.New(s.store, nil)
 	if err != nil {

@@ -13,8 +13,6 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/console"
-	"github.com/semel-go/semel/outbox"
-	"github.com/semel-go/semel/outbox/outboxtest"
 	"github.com/semel-go/semel/store"
 )
 
@@ -187,16 +185,8 @@ func TestChange_MistakeAboutSaga_FormKeepsWhatWasTyped(t *testing.T) {
 }
 
 func TestChangeMessage_Mistake_FormKeepsReason(t *testing.T) {
-	box := outboxtest.NewMemory()
-	if err := box.Put(t.Context(), outbox.Message{Topic: "orders", ID: "a1"}); err != nil {
-		t.Fatal(err)
-	}
-	waiting, err := box.List(t.Context(), outbox.Waiting, 0, 1)
-	if err != nil || len(waiting) != 1 {
-		t.Fatal(waiting, err)
-	}
+	box, position := oneMessage(t)
 	s := newSite(t, console.Options{Operator: eve, Outbox: box})
-	position := strconv.FormatInt(waiting[0].Position, 10)
 	s.want(s.post("message?position="+position, url.Values{"position": {position}, "act": {"explode"}, "reason": {"ticket 12"}}), http.StatusBadRequest,
 		"There is no action &#34;explode&#34;; choose retry or drop.", `name="reason" value="ticket 12"`)
 	s.want(s.get("outbox?state=lost"), http.StatusBadRequest, "There is no state &#34;lost&#34;; choose waiting, held, quarantined, sent.")

@@ -14,9 +14,10 @@ import (
 	"github.com/semel-go/semel/outbox/outboxtest"
 )
 
-// A message that was dropped has no page any more.
-func TestChangeMessage_Drop_PageSaysThatItIsDone(t *testing.T) {
-	box := outboxtest.NewMemory()
+// oneMessage is an outbox with one message, and the message's position.
+func oneMessage(t *testing.T) (box *outboxtest.Memory, position string) {
+	t.Helper()
+	box = outboxtest.NewMemory()
 	if err := box.Put(t.Context(), outbox.Message{Topic: "orders", ID: "a1"}); err != nil {
 		t.Fatal(err)
 	}
@@ -24,8 +25,13 @@ func TestChangeMessage_Drop_PageSaysThatItIsDone(t *testing.T) {
 	if err != nil || len(waiting) != 1 {
 		t.Fatal(waiting, err)
 	}
+	return box, strconv.FormatInt(waiting[0].Position, 10)
+}
+
+// A message that was dropped has no page any more.
+func TestChangeMessage_Drop_PageSaysThatItIsDone(t *testing.T) {
+	box, position := oneMessage(t)
 	s := newSite(t, console.Options{Operator: eve, Outbox: box})
-	position := strconv.FormatInt(waiting[0].Position, 10)
 	page := s.post("message?position="+position, url.Values{"position": {position}, "act": {"drop"}, "reason": {"ticket 12"}})
 	s.want(page, http.StatusOK, "Dropped", "<h1>Outbox</h1>")
 	if strings.Contains(page.body, "That did not work") {
