@@ -189,9 +189,9 @@ func (d driverExecution) Steps(ctx context.Context) (map[string]*store.Step, err
 	return steps, nil
 }
 
-// Kept is how many steps the record has or may have soon, and the sum of their sizes: those that
-// are recorded, those that run, and those of the names in soon. bytes has no results of steps that
-// are not recorded; reserved is what those that run may need besides.
+// Kept counts the steps that are recorded, the steps that run, and the steps named in soon.
+// bytes is the sum of their sizes, without results that are not recorded yet. reserved is the
+// room that the results of the running steps may need in addition.
 func (d driverExecution) Kept(soon []string) (count, bytes, reserved int) {
 	j := d.x.journal
 	j.mu.Lock()

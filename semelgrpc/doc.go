@@ -57,8 +57,8 @@
 //
 // # Limits
 //
-// Streams are not protected; StreamServerInterceptor refuses those that carry a key, and
-// those of the required methods. The payload is the message's deterministic encoding,
+// Streams are not protected. StreamServerInterceptor refuses each stream that carries a key,
+// and each stream of a required method. The payload is the message's deterministic encoding,
 // which a new version of the protobuf library or of the message's schema may change;
 // duplicates of earlier requests are then refused as PAYLOAD_MISMATCH. The response's type
 // must be linked into the program.

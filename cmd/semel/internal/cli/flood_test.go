@@ -63,13 +63,12 @@ func refuseAnn(next http.Handler) http.Handler {
 // when it wants one. For that reason the flood runs only when nobody else wants the
 // processor, and on one processor alone. If the proxy's threads waited for a processor longer
 // than they ran, the test does not compare. The control is a proxy that does nothing but
-// refuse the flood. If even that one takes more than twice its time alone, the machine is too
-// small for the flood, and the test does not compare either: no proxy could pass.
+// refuse the flood: its percentiles tell how much of the time is the machine's.
 //
 // The flood of a report is the one that took a proxy without limits: 30 bodies of 9 MiB, 150
 // bodies that do not end, 1,500 clients in 15 seconds that hang up, and 4 connections that
-// fetch all they can. The other flood is all that 400 clients can send on this machine. Two
-// processors for all are too few for it.
+// fetch all they can. The other flood is all that 400 clients can send on this machine. With
+// two processors for all, the comparison fails beside it.
 func TestProxy_OneTenantFloods_OthersServed(t *testing.T) {
 	if os.Getenv("SEMEL_EVIDENCE") == "" {
 		oneTenantFloods(t, "", floodSize{4, 4, 4, 4, 0}, 1, 200*time.Millisecond, time.Second)
@@ -113,9 +112,6 @@ func oneTenantFloods(t *testing.T, name string, size floodSize, processes int, i
 		control = besideFlood(t, actor(t, "refusing", "http://"+service.Addr), size, processes, idle, flood)
 		t.Logf("a proxy that does nothing but refuse the flood: %v", control)
 		detail += "; behind a proxy that only refuses the flood: " + control.percentiles()
-		if control.ratio() > 2 {
-			detail += ", which is too much for the comparison: this machine is too small for the flood"
-		}
 	}
 	reportFlood(t, "while one tenant floods the proxy ("+cmp.Or(name, "16 clients")+"), another is served, and the proxy takes at most 300 MiB",
 		len(f.beside.all), memory > floodMemory, detail)
@@ -123,8 +119,6 @@ func oneTenantFloods(t *testing.T, name string, size floodSize, processes int, i
 	case !measure:
 	case f.waited > f.ran:
 		t.Log("NOT COMPARED: the machine has too much other work")
-	case control.ratio() > 2:
-		t.Logf("NOT COMPARED: the machine is too small for this flood. Behind a proxy that only refuses it, the other tenant's p99 is %.2f times as long; behind semel proxy %.2f times.", control.ratio(), f.ratio())
 	default:
 		reportFlood(t, "beside a flood ("+name+"), another tenant's p99 is below twice its own alone", len(f.beside.all), f.ratio() > 2, f.percentiles())
 		if f.ratio() > 2 {

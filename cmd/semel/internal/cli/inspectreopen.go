@@ -174,8 +174,8 @@ type downstreamKeyView struct {
 	Key  string `json:"key"`
 }
 
-// addDownstreamKeys adds keys that the handler of a record has sent, by their names. The part
-// of a name before the last # is that of a step.
+// addDownstreamKeys adds keys that the handler of a record has sent, by their names. If a
+// name has a #, the part before the last one is the name of a step.
 func (v *view) addDownstreamKeys(k store.Key, names []string) {
 	for _, name := range names {
 		of, last := k, name
