@@ -62,8 +62,8 @@ CAMPAIGN_LANES ?= 4
 
 .PHONY: test
 test: ## Run the tests of every module in their short form, the packages with the race detector (some 6 minutes on 2 cores)
-	$(GO) test $(RACE) -vet=off -p $(LANES) -short -timeout 20m $(WATCHED)
-	$(GO) test -vet=off -p $(LANES) -short -timeout 20m $(PLAIN)
+	$(GO) test $(RACE) -vet=off -p $(LANES) -short -timeout 60m $(WATCHED)
+	$(GO) test -vet=off -p $(LANES) -short -timeout 60m $(PLAIN)
 	@echo
 	@[ -n "$(RACE)" ] || echo "LEFT OUT: the race detector, because there is no C compiler" >&2
 	@echo "LEFT OUT: the race detector for tests that start programs: test, examples, demo and command lines; and with Pulsar, whose client has races"
@@ -78,8 +78,8 @@ test: ## Run the tests of every module in their short form, the packages with th
 # long with it.
 .PHONY: campaigns
 campaigns: ## Run the tests that work for minutes under faults and load, and check the model
-	$(GO) test -vet=off -p 1 -timeout 30m -short $(FAULTS) & faults=$$!; code=0; \
-	$(GO) test -vet=off -p $(CAMPAIGN_LANES) -timeout 30m -run '^TestCampaign' $(CAMPAIGNS) || code=$$?; \
+	$(GO) test -vet=off -p 1 -timeout 60m -short $(FAULTS) & faults=$$!; code=0; \
+	$(GO) test -vet=off -p $(CAMPAIGN_LANES) -timeout 60m -run '^TestCampaign' $(CAMPAIGNS) || code=$$?; \
 	wait $$faults || code=$$?; exit $$code
 
 .PHONY: allocs
@@ -112,7 +112,7 @@ modules-check: ## Check that the root module requires nothing, and that each mod
 
 .PHONY: museum
 museum: ## Show which test catches which seeded bug
-	cd test/museum && $(GO) test -count=1 -timeout 60m -v .
+	cd test/museum && $(GO) test -count=1 -timeout 120m -v .
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (60s)
@@ -168,7 +168,7 @@ demo-saga: ## Orders over three systems, undone if one refuses, while their work
 .PHONY: test-kafka
 test-kafka: ## Run the tests of semelkafka that are for Apache Kafka, fetched from Maven Central, and the long ones
 	./scripts/kafka/kafka fetch
-	cd consume/semelkafka/kafkatest && SEMEL_TEST_KAFKA=only $(GO) test -vet=off -count=1 -timeout 20m .
+	cd consume/semelkafka/kafkatest && SEMEL_TEST_KAFKA=only $(GO) test -vet=off -count=1 -timeout 60m .
 
 .PHONY: test-postgres17
 test-postgres17: ## Run the tests of pgstore on PostgreSQL 17, fetched on Debian

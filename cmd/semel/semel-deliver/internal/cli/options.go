@@ -26,7 +26,7 @@ type options struct {
 	To               string `name:"to" placeholder:"URL" group:"Where" help:"The service that gets each message as a POST, such as http://127.0.0.1:3000/events. Required."`
 	Store            string `name:"store" placeholder:"URL" default:"sqlite:semel.db" group:"Where" help:"Where the records are kept: sqlite:PATH (default ${default}), postgres://USER@HOST/DATABASE, redis://HOST:PORT/0, dynamodb://TABLE?region=REGION or memory: (lost with the process; only for one replica and trials)."`
 	Keys             string `name:"encryption-keys" placeholder:"FILE" group:"Where" help:"Keys that encrypt what the store keeps of messages and answers, as for semel proxy (default: nothing is encrypted). Read again when it changes."`
-	RequireEncrypted bool   `name:"require-encrypted" group:"Where" help:"Refuse records in clear text: when none from before --encryption-keys is left."`
+	RequireEncrypted bool   `name:"require-encrypted" group:"Where" help:"Refuse records in clear text: once no record from before --encryption-keys is left."`
 	HashKeysFile     string `name:"hash-keys-file" placeholder:"FILE" group:"Where" help:"A secret with which tenants and keys are hashed before they are stored, as for semel proxy; the service gets the hash as Idempotency-Key. Read at the start only: with another secret, or with none, every key is new and its message is sent again (default: they are stored as they are)."`
 	AdminListen      string `name:"admin-listen" placeholder:"ADDR" group:"Where" help:"Address of /healthz, /readyz and /metrics, such as 127.0.0.1:9090 (default: none). Keep it private."`
 
