@@ -27,7 +27,9 @@
 // A pull consumer with several members delivers in order to all of them
 // together, not per key. Order per key holds for one member at a time; with
 // more, give each a consumer with a filter of its own, such as a partition in
-// the subject. If a member dies, its messages come again after AckWait, and
+// the subject. It also holds from a Serve that has returned to the next one, unless the
+// server, or in a cluster the consumer's leader, restarts between them or does not answer a
+// pull for a second. If a member dies, its messages come again after AckWait, and
 // later messages overtake them; only a MaxAckPending of 1 keeps order then.
 //
 // A message without a body must have no header named Status. The client takes it for a

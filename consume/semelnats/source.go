@@ -22,7 +22,10 @@ type Source struct {
 	durable  string
 	opt      Options
 	limits   atomic.Pointer[limits]
-	request  func(ctx context.Context, subject, text string) error // returns after the answer
+	// redelivery is how many messages a pull may ask for while the server may have messages
+	// to deliver again; zero: it has none.
+	redelivery atomic.Int64
+	request    func(ctx context.Context, subject, text string) error // returns after the answer
 }
 
 // limits is how many messages a pull may ask for, and how long it may wait. The
@@ -89,6 +92,7 @@ func (s *Source) Info(ctx context.Context) (driver.Info, error) {
 	if err := CheckCopies(ctx, s.js, s.stream, s.durable, &s.opt); err != nil {
 		return driver.Info{}, err
 	}
+	s.beginRedelivery(c)
 	i := driver.Info{Horizon: stream.CachedInfo().Config.MaxAge, AckWait: ackWait(&c.Config), DeliveryLimit: max(0, c.Config.MaxDeliver)}
 	if i.Horizon == 0 {
 		i.Horizon = driver.Forever
@@ -180,7 +184,11 @@ func (s *Source) Next(ctx context.Context, limit int) ([]driver.Delivery, error)
 		return nil, err
 	}
 	allowed := s.limits.Load()
-	ds, err := s.collect(s.consumer.Fetch(min(limit, allowed.batch), jetstream.FetchMaxWait(min(takeWait, allowed.wait))))
+	batch := min(limit, allowed.batch)
+	ds, err := s.redelivered(batch)
+	if len(ds) == 0 && err == nil {
+		ds, err = s.collect(s.consumer.Fetch(batch, jetstream.FetchMaxWait(min(takeWait, allowed.wait))))
+	}
 	if len(ds) == 0 && err == nil && ctx.Err() == nil {
 		// This pull does not end with ctx: the server may have sent a message by
 		// then, and would not redeliver it before its AckWait is over.

@@ -108,7 +108,22 @@ var jetStreams = []Mutant{
 	{
 		Name: "NATS: a pull beyond MaxAckPending holds its messages back until it is full", Rule: "rule 7",
 		Dir: stream, Func: "(*Source).Next", Package: stream + "/natstest", Run: "TestNext_OthersReachMaxAckPending_ReturnsTheRestAtOnce",
-		Old: "s.consumer.Fetch(min(limit, allowed.batch), jetstream.FetchMaxWait(min(takeWait, allowed.wait)))", New: "s.consumer.FetchNoWait(min(limit, allowed.batch))",
+		Old: "s.consumer.Fetch(batch, jetstream.FetchMaxWait(min(takeWait, allowed.wait)))", New: "s.consumer.FetchNoWait(batch)",
+	},
+	{
+		Name: "NATS: the first pull of a Serve holds its messages back while others have a part of MaxAckPending", Rule: "rule 7",
+		Dir: stream, Func: "(*Source).beginRedelivery", Package: stream + "/natstest", Run: "TestNext_OthersReachMaxAckPending_ReturnsTheRestAtOnce",
+		Old: "max(1, most-c.NumAckPending)", New: "most",
+	},
+	{
+		Name: "NATS: a pull of messages that come again has a limit of time, and the server changes their order if it comes too late", Rule: "order",
+		Dir: stream, Func: "(*Source).redelivered", Package: stream + "/natstest", Run: "TestOrder_PullsAreOverBeforeServerComes_IsKept",
+		Old: "s.consumer.FetchNoWait(min(batch, room))", New: "s.consumer.Fetch(min(batch, room), jetstream.FetchMaxWait(takeWait))",
+	},
+	{
+		Name: "NATS: only the first pull of a Serve keeps the order of messages that come again", Rule: "order",
+		Dir: stream, Func: "(*Source).redelivered", Package: stream + "/natstest", Run: "TestOrder_PullsAreOverBeforeServerComes_IsKept",
+		Old: "(len(ds) == 0 || ds[len(ds)-1].Message().Deliveries == 1)", New: "(len(ds) >= 0 || ds[len(ds)-1].Message().Deliveries == 1)",
 	},
 	{
 		Name: "NATS: a pull asks for more than MaxAckPending", Rule: "rule 7",
