@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/semelhttp"
@@ -15,25 +14,50 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
+// timedContext is a request's context whose time is over when over is closed.
+type timedContext struct {
+	context.Context
+	over chan struct{}
+}
+
+func (c timedContext) Done() <-chan struct{} { return c.over }
+
+func (c timedContext) Err() error {
+	select {
+	case <-c.over:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// overKey is the key of timedContext.over in the context.
+type overKey struct{}
+
 // The handlers of this table end without an answer.
 func TestSilence_Handler_IsNotKept(t *testing.T) {
-	timeOut := func(h http.Handler) http.Handler { // like the middleware Timeout of chi
+	timeOut := func(h http.Handler) http.Handler { // like the middleware Timeout of chi; the handler says when
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			ctx, cancel := context.WithTimeout(r.Context(), 20*time.Millisecond)
+			over := make(chan struct{})
+			ctx := timedContext{context.WithValue(r.Context(), overKey{}, over), over}
 			defer func() {
-				if cancel(); ctx.Err() == context.DeadlineExceeded {
+				if ctx.Err() != nil {
 					w.WriteHeader(http.StatusGatewayTimeout)
 				}
 			}()
 			h.ServeHTTP(w, r.WithContext(ctx))
 		})
 	}
+	waits := func(_ http.ResponseWriter, r *http.Request) {
+		close(r.Context().Value(overKey{}).(chan struct{}))
+		<-r.Context().Done()
+	}
 	for name, c := range map[string]struct {
 		handler http.HandlerFunc
 		outer   func(http.Handler) http.Handler
 		status  int
 	}{
-		"the context ended":       {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, timeOut, 504},
+		"the context ended":       {waits, timeOut, 504},
 		"an error went elsewhere": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Half", "1") }, nil, 500},
 	} {
 		for _, policy := range []semel.Policy{semel.Retry, semel.Park} {
