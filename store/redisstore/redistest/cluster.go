@@ -56,8 +56,9 @@ func startCluster(t testing.TB, replicas bool, start func(t testing.TB, args ...
 		t.Fatal(err)
 	}
 	// Joining waits for parts of this timeout, so it was short until now. From here
-	// on the nodes must not take a pause of a busy machine for a death.
-	if err := c.noticeDeathsIn(20 * time.Second); err != nil {
+	// on the nodes must take neither a pause of a busy machine nor a node that a test
+	// freezes for a death, because then no node serves its slots.
+	if err := c.noticeDeathsIn(30 * time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	return c
