@@ -42,7 +42,7 @@ func newCampaign(t *testing.T, perMille int64) *campaign {
 // round has callers run one key until it is done or parked, and counts its effects.
 func (c *campaign) round(t *testing.T, key string, policy int) {
 	var running, effects atomic.Int64
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	var all sync.WaitGroup
 	for i := range 3 {

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -9,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/semel-go/semel/store"
 )
 
 // lateProxy stands between clients and the server. It holds requests back for
@@ -74,7 +77,7 @@ func (p *lateProxy) carry(client net.Conn) {
 		switch rand.IntN(20) {
 		case 0:
 			p.held.Add(1)
-			<-time.After(rand.N(600 * time.Millisecond))
+			<-time.After(rand.N(1200 * time.Millisecond))
 		case 1, 2:
 			p.doubled.Add(1)
 			again := slices.Clone(buf[:n])
@@ -88,7 +91,7 @@ func (p *lateProxy) carry(client net.Conn) {
 
 // deliver sends a copy of a request after a while.
 func (p *lateProxy) deliver(request []byte) {
-	<-time.After(rand.N(1500 * time.Millisecond))
+	<-time.After(rand.N(3 * time.Second))
 	server, err := p.dial()
 	if err != nil {
 		return
@@ -98,4 +101,43 @@ func (p *lateProxy) deliver(request []byte) {
 	if _, err := server.Write(request); err == nil {
 		_, _ = server.Read(make([]byte, 1))
 	}
+}
+
+// witness counts the claims that too few acknowledged, and records until when claims hold.
+type witness struct {
+	store.Store
+	w *lateWorld
+}
+
+func (s witness) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
+	f, err := s.Store.Claim(ctx, p)
+	if errors.Is(err, ErrNotAcknowledged) {
+		s.w.refused.Add(1)
+	}
+	s.see(&f, err)
+	return f, err
+}
+
+func (s witness) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
+	f, err := s.Store.Swap(ctx, seen, p)
+	s.see(&f, err)
+	return f, err
+}
+
+func (s witness) see(f *store.Found, err error) {
+	if err == nil && f.Won && f.Record.State == store.Processing {
+		s.w.holds(f.Record.Key, f.Record.Fence, f.Record.Until)
+		s.w.granted.Add(1)
+	}
+}
+
+func (s witness) Renew(ctx context.Context, held []store.Lease, d time.Duration) ([]error, error) {
+	end := time.Now().Add(d).Round(0)
+	errs, err := s.Store.Renew(ctx, held, d)
+	for i := range errs {
+		if err == nil && errs[i] == nil {
+			s.w.holds(held[i].Key, held[i].Fence, end)
+		}
+	}
+	return errs, err
 }
