@@ -266,3 +266,11 @@ func failureOf(o store.Outcome) error {
 	}
 	return &f
 }
+
+// lastError is the error of the last attempt, as its record keeps it.
+func lastError(r *store.Record) error {
+	if r.LastError == "" {
+		return nil
+	}
+	return errors.New(r.LastError)
+}

@@ -73,7 +73,6 @@ func (c *pendingCall) admit(ctx context.Context, a *admission) error {
 			err = c.claim(ctx, a) // the record was swept after the last look
 		}
 		if err != nil {
-			c.answered = c.answered || f.Record.Key == c.key // there is a record, and it cannot be decrypted or confirmed now
 			return c.unavailable(ctx, err)
 		}
 		if f.Won {
@@ -192,7 +191,7 @@ func (c *pendingCall) claim(ctx context.Context, a *admission) (err error) {
 	}
 	p := c.firstClaim()
 	p.Lease = c.guard.leaseWithin(ctx)
-	a.found, err = c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.guard.store.Claim(ctx, p) })
+	a.found, err = c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.heard(c.guard.store.Claim(ctx, p)) })
 	if c.maybeGranted(&a.found, err) {
 		c.guard.giveBackUnanswered(ctx, nil, p, c.undoState)
 	}
@@ -200,7 +199,14 @@ func (c *pendingCall) claim(ctx context.Context, a *admission) (err error) {
 }
 
 func (c *pendingCall) look(ctx context.Context) (store.Found, error) {
-	return c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.guard.store.Get(ctx, c.key) })
+	return c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.heard(c.guard.store.Get(ctx, c.key)) })
+}
+
+// heard notes that the store has sent the record, even with the error that it cannot be decrypted
+// or confirmed now. A repeat of the request may get no answer at all.
+func (c *pendingCall) heard(f store.Found, err error) (store.Found, error) {
+	c.answered = c.answered || f.Record.Key == c.key
+	return f, err
 }
 
 func (c *pendingCall) swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
@@ -287,11 +293,4 @@ func (c *pendingCall) observe(ctx context.Context, kind string, r *store.Record,
 // end reports the end of the call.
 func (c *pendingCall) end(ctx context.Context, kind string, r *store.Record, err error) {
 	c.guard.observe(ctx, Event{Kind: kind, EndsCall: true, Policy: r.Policy, Attempt: r.Attempt, Err: err, Holder: r.Holder}, r.Key)
-}
-
-func lastError(r *store.Record) error {
-	if r.LastError == "" {
-		return nil
-	}
-	return errors.New(r.LastError)
 }

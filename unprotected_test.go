@@ -96,6 +96,43 @@ func TestUnprotected_RunInProgress_DoesNotRun(t *testing.T) {
 	})
 }
 
+// The store sends the record with an error, because it cannot be confirmed, and then does not
+// answer the repeats of the request. There is a record all the same.
+func TestUnprotected_RecordSentThenNoAnswer_DoesNotRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, asked := memstore.New(nil), 0
+		unconfirmed := func(f store.Found, err error) (store.Found, error) {
+			if asked++; err != nil || asked > 1 {
+				return store.Found{}, errBoom
+			}
+			f.Record.Outcome = store.Outcome{}
+			return f, errBoom
+		}
+		h := &hooks{Store: st,
+			claim: func(ctx context.Context, p store.Proposal) (store.Found, error) { return unconfirmed(st.Claim(ctx, p)) },
+			get:   func(ctx context.Context, k store.Key) (store.Found, error) { return unconfirmed(st.Get(ctx, k)) },
+		}
+		again := func(context.Context, *semel.Execution) (store.Outcome, error) {
+			t.Error("the call runs without its record")
+			return store.Outcome{}, nil
+		}
+		healthy, g := guard(t, st, nil), guard(t, h, &semel.Options{UnprotectedOnOutage: true})
+		res, err := healthy.Run(t.Context(), ann("k"), answer("done"))
+		wantBody(t, res, err, "done", false)
+		_, err = g.Run(t.Context(), ann("k"), again)
+		wantErr(t, err, semel.ErrUnavailable)
+
+		ticket, err := healthy.Reserve(t.Context(), ann("reserved"))
+		wantErr(t, err, nil)
+		call, err := g.Redeem(ticket.Token)
+		wantErr(t, err, nil)
+		asked = 0
+		_, err = g.Run(t.Context(), call, again)
+		wantErr(t, err, semel.ErrUnavailable)
+		time.Sleep(time.Minute)
+	})
+}
+
 func TestUnprotected_RecordCorrupt_DoesNotRun(t *testing.T) {
 	corrupt := &hooks{Store: memstore.New(nil), claim: func(_ context.Context, p store.Proposal) (store.Found, error) {
 		return store.Found{Record: store.Record{Key: p.Key, State: 99}, Now: time.Now()}, nil

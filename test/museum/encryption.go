@@ -143,7 +143,7 @@ var encryptions = []Mutant{
 	},
 	{
 		Name: "encryption: an outage of the key service repeats effects", Rule: "rule 11",
-		Dir: core, Func: "(*pendingCall).admit", Package: core, Run: "TestEncryption_KeyServiceDown_NoUnprotectedRun",
+		Dir: core, Func: "(*pendingCall).heard", Package: core, Run: "TestEncryption_KeyServiceDown_NoUnprotectedRun",
 		Old: "c.answered = c.answered || f.Record.Key == c.key", New: "",
 	},
 	{

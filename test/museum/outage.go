@@ -28,6 +28,18 @@ var outages = []Mutant{
 		Old: "!c.answered &&", New: "",
 	},
 	{
+		Name: "a record that was sent is forgotten when a repeat gets no answer", Rule: "rule 11",
+		Dir: core, Func: "(*pendingCall).claim", Package: core, Run: "TestUnprotected_RecordSentThenNoAnswer_DoesNotRun",
+		Old: "a.found, err = c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.heard(c.guard.store.Claim(ctx, p)) })",
+		New: "a.found, err = c.heard(c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.guard.store.Claim(ctx, p) }))",
+	},
+	{
+		Name: "a reserved record that was sent is forgotten when a repeat gets no answer", Rule: "rule 11",
+		Dir: core, Func: "(*pendingCall).look", Package: core, Run: "TestUnprotected_RecordSentThenNoAnswer_DoesNotRun",
+		Old: "return c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.heard(c.guard.store.Get(ctx, c.key)) })",
+		New: "return c.heard(c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.guard.store.Get(ctx, c.key) }))",
+	},
+	{
 		Name: "an unreadable record counts as an outage", Rule: "rule 11",
 		Dir: core, Func: "(*pendingCall).unavailable", Package: core, Run: "TestUnprotected_NoOutage_DoesNotRun",
 		Old: "case errors.Is(cause, store.ErrCorrupt):", New: "case false:",
