@@ -112,12 +112,13 @@ func (s *Store) lockOf(id pgtype.UUID) (int32, int32) {
 // The statements LockMany, FindCompleted and LockAndInsert are planned once for each
 // connection, because planning one costs as much as about fifty keys. A generic plan
 // that was made while the table was small would read the whole table for each key,
-// unless sequential scans are off. restorePlans restores the settings for later
-// statements of the transaction.
+// unless sequential scans are off. JIT is off as in table.PlannerSettings: compiling a
+// statement takes up to a second. restorePlans restores the settings for later statements of
+// the transaction.
 const (
 	useGenericPlans = `SELECT current_setting('synchronous_standby_names') <> '', set_config('semel.plans', current_setting('plan_cache_mode'), true), set_config('semel.scans', current_setting('enable_seqscan'), true),
-		set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`
-	restorePlans = `SELECT set_config('plan_cache_mode', current_setting('semel.plans'), true), set_config('enable_seqscan', current_setting('semel.scans'), true)`
+		set_config('semel.jit', current_setting('jit'), true), set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)`
+	restorePlans = `SELECT set_config('plan_cache_mode', current_setting('semel.plans'), true), set_config('enable_seqscan', current_setting('semel.scans'), true), set_config('jit', current_setting('semel.jit'), true)`
 )
 
 // lookUpMany is lookUp for many keys in one statement. The next claim of each key uses
@@ -166,7 +167,7 @@ func (t *storeTx) lookUpMany(ctx context.Context, keys []pgtype.UUID) error {
 
 // readHasStandby reads the answer of useGenericPlans.
 func (t *storeTx) readHasStandby(res pgx.BatchResults) error {
-	return res.QueryRow().Scan(&t.hasStandby, nil, nil, nil, nil)
+	return res.QueryRow().Scan(&t.hasStandby, nil, nil, nil, nil, nil, nil)
 }
 
 // afterCommit finds out what became of a transaction whose COMMIT has failed with err. It

@@ -1,9 +1,13 @@
 package pgstore
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
@@ -159,6 +163,44 @@ func TestPlan_BatchMadeForSmallTable_UsesIndex(t *testing.T) {
 	})
 }
 
+// batchPlans are the settings that a batch changes while it looks up its keys.
+const batchPlans = "SELECT concat_ws(' ', current_setting('plan_cache_mode'), current_setting('enable_seqscan'), current_setting('jit'))"
+
+// The lookup of a batch is not compiled, however expensive the settings of the application make
+// its plan look: here any plan.
+func TestPlan_LookupOfBatch_NotCompiled(t *testing.T) {
+	t.Parallel()
+	tx, err := application(t, openNew(t, nil)).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	mustExec(t, tx, "SET LOCAL jit = on")
+	mustExec(t, tx, "SET LOCAL jit_above_cost = 0")
+	compiled := func() bool {
+		plan, err := tx.Query(t.Context(), "EXPLAIN SELECT one + 1 FROM generate_series(1, 1000) AS one")
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines, err := pgx.CollectRows(plan, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.Contains(lines, "JIT:")
+	}
+	if !compiled() {
+		t.Skip("this server has no JIT")
+	}
+	mustExec(t, tx, useGenericPlans)
+	if compiled() {
+		t.Error("the server compiles the statements of a batch")
+	}
+	mustExec(t, tx, restorePlans)
+	if !compiled() {
+		t.Error("later statements of the transaction are not compiled")
+	}
+}
+
 func planOfABatchStaysGood(t *testing.T, p *shop) {
 	t.Helper()
 	noVacuum(t, p.s)
@@ -172,7 +214,7 @@ func planOfABatchStaysGood(t *testing.T, p *shop) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mode := ask[string](t, tx, "SELECT current_setting('plan_cache_mode')")
+		before := ask[string](t, tx, batchPlans)
 		y, n := p.a.newBatchTry(p.s.newTx(tx, true), false), 0
 		if err := y.lookUpCalls(t.Context(), all(64), poll(numbered(fmt.Sprint(round, "/"), 64)...)); err != nil {
 			t.Fatal(err)
@@ -185,8 +227,8 @@ func planOfABatchStaysGood(t *testing.T, p *shop) {
 		if err = errors.Join(err, y.tx.pipeline.Flush(t.Context())); err != nil || n != 64 {
 			t.Fatalf("%d calls of 64 are new, error %v", n, err)
 		}
-		if is := ask[string](t, tx, "SELECT current_setting('plan_cache_mode')"); is != mode {
-			t.Errorf("plan_cache_mode was %q, and is %q", mode, is)
+		if after := ask[string](t, tx, batchPlans); after != before {
+			t.Errorf("the settings of the handler were %q, and are %q", before, after)
 		}
 		if err := tx.Commit(t.Context()); err != nil {
 			t.Fatal(err)
