@@ -29,6 +29,9 @@ func newShop(t testing.TB, s *Store, o *semel.Options) *shop {
 		t.Fatal(err)
 	}
 	a.prefetchTimeout = time.Minute // a test is as slow as the machine
+	if o == nil || o.StoreTimeout == 0 {
+		a.storeTimeout = time.Minute
+	}
 	p := &shop{s, a, pgx.Identifier{s.options.Schema, "payment"}.Sanitize()}
 	mustExec(t, s.appPool, "CREATE TABLE "+p.table+" (key text)")
 	return p

@@ -184,7 +184,7 @@ func TestEnded_FateKnownLate_FailureIsNotReturned(t *testing.T) {
 	first := openNew(t, nil)
 	cut, through := cuttest.New(t, pgtest.URL(t), false)
 	cut.Freeze = true
-	p := newShop(t, openAt(t, through, &Options{Schema: first.options.Schema}), &semel.Options{StoreTimeout: 500 * time.Millisecond})
+	p := newShop(t, openAt(t, through, &Options{Schema: first.options.Schema}), &semel.Options{StoreTimeout: 2 * time.Second})
 	cut.At("pg_xact_status")
 	go func() {
 		waitFor(t, "asked", func() bool { return cut.Cuts.Load() > 0 })

@@ -188,21 +188,25 @@ func cachedName(sql string) string {
 // of the key. Others get the key after Options.MaxIdleTx.
 func TestAtomic_LookupFreezes_KeyBecomesFree(t *testing.T) {
 	t.Parallel()
-	first := openNew(t, &Options{MaxIdleTx: 200 * time.Millisecond})
+	first := openNew(t, nil)
 	c, through := cuttest.New(t, pgtest.URL(t), false)
 	c.Freeze = true
 	frozen := openAt(t, through, &Options{Schema: first.options.Schema, MaxIdleTx: 200 * time.Millisecond})
 	p := newShop(t, first, nil)
 	won := proposal("k")
 	won.Key = store.Key{Operation: "pay", Tenant: "ann", Value: "k"}
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	go func() {
+		waitFor(t, "it is cut off", func() bool { return c.Cuts.Load() > 0 })
+		cancel()
+	}()
 	c.At("semel_record")
 	if _, err := frozen.committedAndSettled(ctx, &won); err == nil || c.Cuts.Load() != 1 {
 		t.Fatalf("%v, %d cuts: this test shows nothing", err, c.Cuts.Load())
 	}
 	other := call("k")
-	other.Wait = 10 * time.Second
+	other.Wait = 20 * time.Second // less than the default of MaxIdleTx
 	if _, err := Do(t.Context(), p.a, other, p.pay("k", nil)); err != nil {
 		t.Errorf("another call with the key: %v", err)
 	}

@@ -280,7 +280,7 @@ func TestAtomic_ConnectionBreaksAndServerIsAway_KeyNotParked(t *testing.T) {
 			first := openNew(t, nil)
 			cut, through := cuttest.New(t, pgtest.URL(t), false)
 			cut.Freeze = true
-			p := newShop(t, openAt(t, through, &Options{Schema: first.options.Schema}), &semel.Options{StoreTimeout: 500 * time.Millisecond})
+			p := newShop(t, openAt(t, through, &Options{Schema: first.options.Schema}), &semel.Options{StoreTimeout: 2 * time.Second})
 			cut.At("pg_xact_status")
 			if err := run(p, true); !errors.Is(err, semel.ErrUnavailable) || !errors.Is(err, semel.ErrInDoubt) {
 				t.Errorf("the call: %v; want ErrUnavailable, in doubt", err)

@@ -21,7 +21,7 @@ func frozenShop(t *testing.T) (p *shop, cut *cuttest.Cutter, url string) {
 	first := openNew(t, nil)
 	cut, url = cuttest.New(t, pgtest.URL(t), false)
 	cut.Freeze = true
-	return newShop(t, openThrough(t, first, url), &semel.Options{StoreTimeout: 300 * time.Millisecond}), cut, url
+	return newShop(t, openThrough(t, first, url), &semel.Options{StoreTimeout: 2 * time.Second}), cut, url
 }
 
 // endsInTime fails if a call that nobody cancels does not end.
@@ -34,7 +34,7 @@ func endsInTime(t *testing.T, call func(ctx context.Context) error) {
 	select {
 	case err := <-ended:
 		t.Logf("ended: %v", err)
-	case <-time.After(20 * time.Second): // StoreTimeout is 300 ms
+	case <-time.After(2 * time.Minute): // StoreTimeout is 2 s
 		t.Error("the call has no end, although each request to the store has a limit")
 	}
 }

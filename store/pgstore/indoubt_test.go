@@ -52,7 +52,9 @@ func TestAtomic_CommitFails_InDoubtOnlyIfUnknown(t *testing.T) {
 				cut, through := cuttest.New(t, pgtest.URL(t), c.after)
 				s := openThrough(t, first, through)
 				p := newShop(t, s, nil)
-				p.a.cleanupTimeout = 500 * time.Millisecond
+				if p.a.cleanupTimeout = time.Minute; c.away {
+					p.a.cleanupTimeout = 500 * time.Millisecond
+				}
 				err := run(p, "k", func() {
 					cut.At("COMMIT")
 					if c.away {

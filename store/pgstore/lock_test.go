@@ -237,7 +237,7 @@ func TestRenew_LanesBusy_NotDelayed(t *testing.T) {
 		}
 		defer c.Release()
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if errs, err := s.Renew(ctx, []store.Lease{r.Lease()}, time.Hour); err != nil || errs[0] != nil {
 		t.Errorf("Renew while requests hold the store's connections: %v, %v", errs, err)

@@ -149,7 +149,7 @@ func TestWait_TakeOverBefore_ReturnsAtOnce(t *testing.T) {
 	if f, err := s.Swap(t.Context(), was.Seen(), proposal("k")); err != nil || !f.Won {
 		t.Fatalf("won %v, error %v", f.Won, err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := s.Wait(ctx, was.Seen()); err != nil {
 		t.Errorf("got %v", err)

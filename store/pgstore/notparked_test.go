@@ -49,7 +49,7 @@ func TestAtomic_HandlerCommitsAndKeyCannotBeParked_Unavailable(t *testing.T) {
 			first := openNew(t, nil)
 			cut, through := cuttest.New(t, pgtest.URL(t), false)
 			cut.Freeze = true
-			p := newShop(t, openAt(t, through, &Options{Schema: first.options.Schema}), &semel.Options{StoreTimeout: 500 * time.Millisecond})
+			p := newShop(t, openAt(t, through, &Options{Schema: first.options.Schema}), &semel.Options{StoreTimeout: 2 * time.Second})
 			cut.At("semel_doubt (record)")
 			err := run(p)
 			if !errors.Is(err, semel.ErrUnavailable) || !errors.Is(err, semel.ErrInDoubt) || !errors.Is(err, handlertx.ErrEnded) {
