@@ -17,8 +17,8 @@ import (
 )
 
 // away is a sink, and a topic of which partitions have too few replicas in sync; nil: all.
-// A record may take so long.
-func away(t *testing.T, down []int32, limit time.Duration, configs ...string) (outbox.Sink, *kgo.Client, *broker) {
+// A record may take so long. The fault counts the requests that those partitions refuse.
+func away(t *testing.T, down []int32, limit time.Duration, configs ...string) (outbox.Sink, *kgo.Client, *broker, *kfake.FaultHandle) {
 	t.Helper()
 	c, seed := fake(t)
 	b := open(t, seed, configs...)
@@ -27,8 +27,8 @@ func away(t *testing.T, down []int32, limit time.Duration, configs ...string) (o
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: b.name, Partitions: down, Err: kerr.NotEnoughReplicas, Count: -1})
-	return sink, cl, b
+	refused := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: b.name, Partitions: down, Err: kerr.NotEnoughReplicas, Count: -1})
+	return sink, cl, b, refused
 }
 
 // publishes sends a message of a partition, and returns its answer.
@@ -43,53 +43,65 @@ func publishes(t *testing.T, sink outbox.Sink, b *broker, id string, partition, 
 	return answer
 }
 
-// endsWithClient checks that a message of the partition that is away has had no answer, until
-// its client is closed.
-func endsWithClient(t *testing.T, missing <-chan error, cl *kgo.Client) {
+// besideMissing checks that messages do not wait for a message of partition 1, which is
+// away. publish sends them and returns nil if all have the answers that they should have. If
+// the message of partition 1 ends before them, at its time limit, they have waited for it, or
+// the machine is slow: a longer limit tells.
+func besideMissing(t *testing.T, size int, publish func(sink outbox.Sink, b *broker) error, configs ...string) {
 	t.Helper()
-	select {
-	case err := <-missing:
-		t.Errorf("the message of the partition that is away has an answer before the others: %v", err)
-	default:
-		cl.Close()
-		if err := <-missing; err == nil || outbox.IsPoison(err) {
-			t.Errorf("the message of the partition that is away: %v", err)
+	var errs []error
+	for _, limit := range []time.Duration{3 * time.Second, 22 * time.Second} {
+		sink, cl, b, refused := away(t, []int32{1}, limit, configs...)
+		missing := publishes(t, sink, b, "missing", 1, size)
+		if err := refused.Wait(t.Context(), 1); err != nil { // from now on it is sent again and again
+			t.Fatal(err)
 		}
+		err := publish(sink, b)
+		select {
+		case ended := <-missing:
+			err = errors.Join(err, fmt.Errorf("the message of the partition that is away has an answer before the others: %w", ended))
+		default:
+		}
+		if err == nil {
+			cl.Close()
+			if err := <-missing; err == nil || outbox.IsPoison(err) {
+				t.Errorf("the message of the partition that is away: %v", err)
+			}
+			return
+		}
+		errs = append(errs, fmt.Errorf("with a time limit of %v: %w", limit, err))
 	}
+	t.Error(errors.Join(errs...))
 }
 
 // A message that is too large for the topic comes for a partition that works, and so does a
 // message after it. Both must not wait for a message of the partition that is away.
 func TestSink_MessageTooLargeWhileOnePartitionIsAway_OtherPartitionsGoOn(t *testing.T) {
 	t.Parallel()
-	sink, cl, b := away(t, []int32{1}, 20*time.Second)
-	if err := <-publishes(t, sink, b, "first", 0, 1); err != nil {
-		t.Fatal(err)
-	}
-	missing := publishes(t, sink, b, "missing", 1, 1)
-	until(t, "sending", func() bool { return cl.BufferedProduceRecords() == 1 })
-	large, small := publishes(t, sink, b, "large", 0, 4<<20), publishes(t, sink, b, "small", 0, 1)
-	if err := <-small; err != nil {
-		t.Errorf("the small message: %v", err)
-	}
-	if err := <-large; !outbox.IsPoison(err) {
-		t.Errorf("the large message: %v, want poison", err)
-	}
-	endsWithClient(t, missing, cl)
+	besideMissing(t, 1, func(sink outbox.Sink, b *broker) (err error) {
+		large, small := publishes(t, sink, b, "large", 0, 4<<20), publishes(t, sink, b, "small", 0, 1)
+		if failed := <-small; failed != nil {
+			err = fmt.Errorf("the small message: %w", failed)
+		}
+		if failed := <-large; !outbox.IsPoison(failed) {
+			err = errors.Join(err, fmt.Errorf("the large message: %w, want poison", failed))
+		}
+		return err
+	})
 }
 
 // Large messages of a partition that works must not wait for one of the partition that is
 // away: each of them would fail, and in the end go to the quarantine.
 func TestSink_LargeMessagesWhileOnePartitionIsAway_OtherPartitionsGoOn(t *testing.T) {
 	t.Parallel()
-	sink, cl, b := away(t, []int32{1}, 20*time.Second, "max.message.bytes", "8388608")
-	missing := publishes(t, sink, b, "missing", 1, 2<<20)
-	for n := range 20 { // one of the first may come before the missing one
-		if err := <-publishes(t, sink, b, fmt.Sprint("works-", n), 0, 2<<20); err != nil {
-			t.Fatalf("message %d of a partition that works: %v", n, err)
+	besideMissing(t, 2<<20, func(sink outbox.Sink, b *broker) error {
+		for n := range 2 {
+			if err := <-publishes(t, sink, b, fmt.Sprint("works-", n), 0, 2<<20); err != nil {
+				return fmt.Errorf("message %d of a partition that works: %w", n, err)
+			}
 		}
-	}
-	endsWithClient(t, missing, cl)
+		return nil
+	}, "max.message.bytes", "8388608")
 }
 
 // thawed is the context of a publisher that freezes after it has begun to publish, past the
@@ -130,12 +142,12 @@ func TestSink_LeaseIsOverBeforeMessageIsSentAlone_SendsNothing(t *testing.T) {
 func TestSink_LargeMessagesOfTopicThatIsAway_FailTogether(t *testing.T) {
 	t.Parallel()
 	const limit = time.Second
-	sink, _, b := away(t, nil, limit)
+	sink, _, b, _ := away(t, nil, limit)
 	answers := make([]<-chan error, 64)
-	began := time.Now()
 	for n := range answers {
 		answers[n] = publishes(t, sink, b, fmt.Sprint(n), 0, 1<<20)
 	}
+	began := time.Now()
 	for n, answer := range answers {
 		if err := <-answer; err == nil || outbox.IsPoison(err) {
 			t.Fatalf("message %d: error %v, want one that is no poison", n, err)
