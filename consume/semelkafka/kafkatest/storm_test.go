@@ -45,6 +45,7 @@ type storm struct {
 
 	mu    sync.Mutex
 	tried map[string]int // how often a key has met its fate
+	steps map[step]bool
 	notes []string
 }
 
@@ -97,7 +98,7 @@ var stormClaims = map[form]string{
 
 func newStorm(t *testing.T, f form, seed uint64, size int) *storm {
 	c, at := longFake(t)
-	s := &storm{t: t, seed: seed, size: size, form: f, c: c, br: open(t, at), tried: map[string]int{}, began: time.Now()}
+	s := &storm{t: t, seed: seed, size: size, form: f, c: c, br: open(t, at), tried: map[string]int{}, steps: map[step]bool{}, began: time.Now()}
 	s.bank = openBankAt(t, pgtest.URL(t), fmt.Sprintf("k%d_%d", os.Getpid(), banks.Add(1)))
 	s.who = "storm_" + s.bank.schema
 	child, trap, springs := s.bank.in("child"), s.bank.in("trap"), s.bank.in("springs")
@@ -173,15 +174,13 @@ func (s *storm) settle() {
 		s.others.Go(func() { s.leave(m) })
 	}
 	s.others.Wait()
-	least := s.br.Unsettled(s.t)
-	for end := time.Now().Add(patience); least > 0 && time.Now().Before(end); {
-		<-time.After(20 * time.Millisecond)
-		if n := s.br.Unsettled(s.t); n < least { // a busy machine goes on slowly
-			least, end = n, time.Now().Add(patience)
+	for done, end := -1, time.Now().Add(patience); s.br.Unsettled(s.t) > 0 && time.Now().Before(end); <-time.After(20 * time.Millisecond) {
+		if n := s.progress(); n > done { // a busy machine goes on slowly
+			done, end = n, time.Now().Add(patience)
 		}
 	}
 	if n := s.br.Unsettled(s.t); n > 0 {
-		s.t.Errorf("%d messages are not settled", n)
+		s.t.Errorf("%d messages are not settled, and for %v none was decided or tried once more: %s", n, patience, s.br.State(s.t))
 	}
 	for _, m := range s.members {
 		s.leave(m)

@@ -23,6 +23,9 @@ import (
 // handler has a transaction of its own.
 const leased form = "leased"
 
+// stormAttempts is MaxAttempts. Messages that must have an effect fail less often.
+const stormAttempts = 20
+
 // stormy is a member of a storm.
 type stormy struct {
 	n    int
@@ -52,8 +55,35 @@ func (s *storm) join() {
 	go func() { m.done <- s.serve(ctx, m) }()
 }
 
+// step is a decision about a record. A record has few of them, whatever happens, because its
+// attempts have a limit. So a storm that goes in circles makes no progress.
+type step struct {
+	origin  string
+	action  driver.Action
+	attempt int
+}
+
+// advance notes a step. The group's offsets alone do not show progress: they stay while a
+// message that fails has its attempts.
+func (s *storm) advance(e consume.Event) {
+	if e.Message == nil || e.Kind != consume.EventDecided && e.Kind != consume.EventSettled {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.steps[step{e.Message.Origin.ID, e.Disposition.Action, min(e.Disposition.Attempt, stormAttempts)}] = true
+}
+
+// progress is how many different steps there were.
+func (s *storm) progress() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.steps)
+}
+
 func (s *storm) serve(ctx context.Context, m *stormy) error {
-	o := &consume.Options{MaxAttempts: 20, Drain: 5 * time.Second, Backoff: func(int) time.Duration { return 5 * time.Millisecond }, Observe: func(_ context.Context, e consume.Event) {
+	o := &consume.Options{MaxAttempts: stormAttempts, Drain: 5 * time.Second, Backoff: func(int) time.Duration { return 5 * time.Millisecond }, Observe: func(_ context.Context, e consume.Event) {
+		s.advance(e)
 		switch d := e.Disposition; {
 		case e.Message == nil:
 			s.note("member %d: %v: %v", m.n, e.Kind, e.Err)
