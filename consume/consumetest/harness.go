@@ -14,6 +14,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
+const defaultPatience = 3 * time.Minute
+
 // Harness describes an adapter to the suite.
 type Harness struct {
 	// Open makes a broker for one test, or new and empty destinations on a
@@ -23,7 +25,7 @@ type Harness struct {
 	// store in memory is enough, because the suite tests the adapter.
 	Store func(t testing.TB) store.Store
 	// Patience is how long a test waits for an event, including the redelivery
-	// of a dead consumer's messages: a minute by default.
+	// of a dead consumer's messages: 3 minutes by default.
 	Patience time.Duration
 	// Unordered: the broker does not deliver in the order of publication, so
 	// that the suite does not check order per key.
@@ -129,7 +131,7 @@ func Run(t *testing.T, h Harness) {
 		t.Fatal("consumetest: Harness.Open and Harness.Store: must not be nil")
 	}
 	if h.Patience == 0 {
-		h.Patience = time.Minute
+		h.Patience = defaultPatience
 	}
 	for _, c := range checks() {
 		t.Run(c.name, func(t *testing.T) {

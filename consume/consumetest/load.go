@@ -50,7 +50,7 @@ func LoadSize(messages, kills int) (int, int) {
 // message is lost, passes on two downstream keys or is a dead letter.
 func ReportLoad(t testing.TB, where string, h Harness, l Load) {
 	t.Helper()
-	h.Patience = cmp.Or(h.Patience, time.Minute)
+	h.Patience = cmp.Or(h.Patience, defaultPatience)
 	r := &load{world: newWorld(t, h), Load: l, times: make([]int, l.Messages), passed: map[string]struct{}{}, last: map[string]int{}}
 	took := r.run(t)
 	lost, again := r.counts()

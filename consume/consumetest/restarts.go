@@ -61,7 +61,7 @@ type restarts struct {
 func Restarts(t *testing.T, h Harness, c Campaign) Counts {
 	t.Helper()
 	if h.Patience == 0 {
-		h.Patience = time.Minute
+		h.Patience = defaultPatience
 	}
 	r := &restarts{world: newWorld(t, h), c: c, begins: map[string]int{}, fate: map[string]string{}}
 	s := setup{lease: lease, handler: r.handler, options: consume.Options{

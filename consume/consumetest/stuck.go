@@ -56,7 +56,7 @@ func StuckShard(t *testing.T, h Harness, probes int) Latency {
 
 func newPatient(t *testing.T, h Harness) *world {
 	if h.Patience == 0 {
-		h.Patience = time.Minute
+		h.Patience = defaultPatience
 	}
 	return newWorld(t, h)
 }
