@@ -19,7 +19,7 @@ type ctxt = context.Context
 
 func TestServe_ContextEnds_WaitsForHandlersAndGivesBackTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSource(inLane("running", "o"), inLane("behind", "o"), inLane("waits", "p"), inLane("behind it", "p"), keyed("far"))
+		s := newSource(ordered("running", "o"), ordered("behind", "o"), ordered("waits", "p"), ordered("behind it", "p"), keyed("far"))
 		h := func(_ ctxt, _ *semel.Execution, m *consume.Message) error {
 			switch m.Key {
 			case "running":
@@ -79,7 +79,7 @@ func TestServe_ContextEnds_StopsTheSourceBeforeItGivesBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &stopping{newSource(inLane("a", "o"), inLane("b", "o"), inLane("c", "o")), c.stop}
+				s := &stopping{newSource(ordered("a", "o"), ordered("b", "o"), ordered("c", "o")), c.stop}
 				var ev events
 				r := serve(t, newConsumer(t, newGuard(t, nil, nil), func(ctxt, *semel.Execution, *consume.Message) error { return errPlain },
 					consume.Options{Backoff: func(int) time.Duration { return time.Hour }, Observe: ev.observe}), s)
@@ -231,7 +231,7 @@ func TestServe_SourceIsClosed_Returns(t *testing.T) {
 
 func TestServe_Revoked_IsNotStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSource(inLane("running", "o"), inLane("behind", "o"), inLane("waits", "p"))
+		s := newSource(ordered("running", "o"), ordered("behind", "o"), ordered("waits", "p"))
 		h := func(_ ctxt, _ *semel.Execution, m *consume.Message) error {
 			if m.Key == "waits" {
 				return errPlain

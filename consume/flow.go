@@ -107,13 +107,13 @@ func (s *session) take(ctx context.Context, f fetch) {
 		s.taken++
 		s.revocable = s.revocable || t.d.Revoked() != nil
 		s.extends.add(t.d, t.m)
-		t.lane = lane(t.m)
-		if t.lane == "" {
+		t.line = lineOf(t.m)
+		if t.line == "" {
 			s.ready = append(s.ready, t)
 			continue
 		}
-		queue := s.lanes[t.lane]
-		if s.lanes[t.lane] = append(queue, t); len(queue) == 0 {
+		queue := s.lines[t.line]
+		if s.lines[t.line] = append(queue, t); len(queue) == 0 {
 			s.ready = append(s.ready, t)
 		} else {
 			s.room.enter(t)
@@ -136,9 +136,9 @@ func (s *session) take(ctx context.Context, f fetch) {
 	}
 }
 
-// lane returns the name of the line in which a message waits: its order key;
+// lineOf returns the name of the line in which a message waits: its order key;
 // without one, its idempotency key, because only one message of a key can run.
-func lane(m *Message) string {
+func lineOf(m *Message) string {
 	switch {
 	case m.OrderKey != "":
 		return "o" + m.OrderKey
@@ -169,9 +169,9 @@ func (s *session) ended(ctx context.Context, t *task) {
 	}
 }
 
-// mayBeOvertaken reports whether the next message of the lane need not wait for a message
+// mayBeOvertaken reports whether the next message of the line need not wait for a message
 // that is held: its outcome is stored, and so is its copy, if it has one. After too many
-// refusals it does not wait for the copy either, because its lane would stop for ever.
+// refusals it does not wait for the copy either, because its line would stop for ever.
 func (t *task) mayBeOvertaken() bool {
 	return t.isDecided() && (t.disp.Action == driver.Ack || t.forwarded || t.failed >= maxSettlements)
 }
@@ -199,19 +199,19 @@ func (s *session) finish(t *task) {
 	s.leave(t)
 }
 
-// leave starts the next message of the lane.
+// leave starts the next message of the line.
 func (s *session) leave(t *task) {
-	if t.lane == "" {
+	if t.line == "" {
 		return
 	}
-	lane := t.lane
-	t.lane = ""
-	queue := slices.Delete(s.lanes[lane], 0, 1)
+	line := t.line
+	t.line = ""
+	queue := slices.Delete(s.lines[line], 0, 1)
 	if len(queue) == 0 {
-		delete(s.lanes, lane)
+		delete(s.lines, line)
 		return
 	}
-	s.lanes[lane] = queue
+	s.lines[line] = queue
 	s.room.leave(queue[0])
 	s.ready = append(s.ready, queue[0])
 }

@@ -52,9 +52,9 @@ func keyed(key string) *consume.Message {
 	return &consume.Message{Body: []byte("b"), Headers: headers(consume.KeyHeader, key)}
 }
 
-func inLane(key, lane string) *consume.Message {
+func ordered(key, order string) *consume.Message {
 	m := keyed(key)
-	m.OrderKey = lane
+	m.OrderKey = order
 	return m
 }
 

@@ -129,8 +129,8 @@ func TestLetter_NoOriginID_DiffersByContent(t *testing.T) {
 	}
 }
 
-// The dead letters of a lane keep its order while their copies are refused.
-func TestLetter_IsRefused_NextLetterOfTheLaneWaits(t *testing.T) {
+// The dead letters of an order key keep its order while their copies are refused.
+func TestLetter_IsRefused_NextLetterOfTheKeyWaits(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		refuses int
@@ -141,7 +141,7 @@ func TestLetter_IsRefused_NextLetterOfTheLaneWaits(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newSource(inLane("a", "o"), inLane("b", "o"))
+				s := newSource(ordered("a", "o"), ordered("b", "o"))
 				s.forward = func() error {
 					if c.refuses--; c.refuses >= 0 {
 						return errPlain
@@ -159,10 +159,10 @@ func TestLetter_IsRefused_NextLetterOfTheLaneWaits(t *testing.T) {
 	}
 }
 
-// With a broker that cannot redeliver one message, the lane goes on after ten refusals, too.
-func TestLetter_IsHeldForEver_LaneGoesOn(t *testing.T) {
+// With a broker that cannot redeliver one message, the order key goes on after ten refusals, too.
+func TestLetter_IsHeldForEver_KeyGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSource(inLane("a", "o"), inLane("b", "o"))
+		s := newSource(ordered("a", "o"), ordered("b", "o"))
 		s.info.HoldsOnly = true
 		s.forward = func() error { return errPlain }
 		r := serve(t, newConsumer(t, newGuard(t, nil, nil), func(ctx context.Context, x *semel.Execution, m *consume.Message) error {

@@ -22,7 +22,7 @@ import (
 func TestOutage_StoreDown_TakesNoMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &brittle{Store: memstore.New(nil), down: true}
-		s := newSource(keyed("a"), inLane("b", "o"), inLane("c", "o"))
+		s := newSource(keyed("a"), ordered("b", "o"), ordered("c", "o"))
 		var ev events
 		r := serve(t, newConsumer(t, newGuard(t, st, nil), done, consume.Options{Observe: ev.observe}), s)
 		pass(time.Second)
@@ -55,7 +55,7 @@ func TestOutage_StoreDown_TakesNoMessage(t *testing.T) {
 func TestOutage_ContextEnds_ServeReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &brittle{Store: memstore.New(nil), down: true}
-		s := newSource(keyed("a"), inLane("b", "o"), inLane("c", "o"))
+		s := newSource(keyed("a"), ordered("b", "o"), ordered("c", "o"))
 		r := serve(t, newConsumer(t, newGuard(t, st, nil), done, consume.Options{}), s)
 		pass(time.Minute)
 		if took := r.end(); took > 2*time.Second || r.err != nil {
@@ -249,7 +249,7 @@ func TestOutage_ProbeIsRevoked_GoesOn(t *testing.T) {
 	for at := 1600 * time.Millisecond; at < 1900*time.Millisecond; at += 5 * time.Millisecond {
 		synctest.Test(t, func(t *testing.T) {
 			st := &brittle{Store: memstore.New(nil)}
-			s := newSource(inLane("failed", "o"))
+			s := newSource(ordered("failed", "o"))
 			var ev events
 			r := serve(t, newConsumer(t, newGuard(t, st, nil), fails, consume.Options{Observe: ev.observe, Backoff: func(int) time.Duration { return time.Second }}), s)
 			pass(time.Millisecond)

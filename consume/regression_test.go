@@ -123,7 +123,7 @@ func (c corrupt) Claim(ctx context.Context, p store.Proposal) (store.Found, erro
 // It would be tried for ever.
 func TestHandle_StoredFailureIsCorrupt_Quarantines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSource(inLane("k", "o"), inLane("k", "o"))
+		s := newSource(ordered("k", "o"), ordered("k", "o"))
 		var ev events
 		r := serve(t, newConsumer(t, newGuard(t, corrupt{memstore.New(nil)}, nil), func(context.Context, *semel.Execution, *consume.Message) error {
 			return semel.Final(errPlain)
@@ -280,7 +280,7 @@ func (p *polled) Next(ctx context.Context, limit int) ([]driver.Delivery, error)
 // leaves by Goexit.
 func TestHandle_Goexit_CountsAnAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSource(inLane("k", "o"))
+		s := newSource(ordered("k", "o"))
 		var ran atomic.Int64
 		r := serve(t, newConsumer(t, forgetful{t}, func(context.Context, *semel.Execution, *consume.Message) error {
 			ran.Add(1)
@@ -298,7 +298,7 @@ func TestHandle_Goexit_CountsAnAttempt(t *testing.T) {
 // So do those that could not commit.
 func TestHandle_CommitFails_CountsAnAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSource(inLane("poison", "o"))
+		s := newSource(ordered("poison", "o"))
 		var ran atomic.Int64
 		r := serve(t, newConsumer(t, noCommit{newGuard(t, nil, nil)}, func(context.Context, *semel.Execution, *consume.Message) error {
 			ran.Add(1)

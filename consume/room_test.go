@@ -21,7 +21,7 @@ func TestServe_OneKeyFails_OtherKeysAreServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource()
 		for i := range 300 {
-			s.in <- inLane(fmt.Sprint("stuck", i), "stuck")
+			s.in <- ordered(fmt.Sprint("stuck", i), "stuck")
 		}
 		var served atomic.Int64
 		h := func(_ context.Context, _ *semel.Execution, m *consume.Message) error {
@@ -34,7 +34,7 @@ func TestServe_OneKeyFails_OtherKeysAreServed(t *testing.T) {
 		r := serve(t, newConsumer(t, newGuard(t, nil, nil), h, consume.Options{}), s)
 		pass(time.Second)
 		for i := range 500 {
-			s.in <- inLane(fmt.Sprint("k", i), fmt.Sprint("lane", i))
+			s.in <- ordered(fmt.Sprint("k", i), fmt.Sprint("lane", i))
 		}
 		pass(time.Second)
 		if n := served.Load(); n != 500 {
@@ -49,7 +49,7 @@ func TestServe_RoomIsFull_TakesNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource()
 		for i := range 100 {
-			s.in <- inLane(fmt.Sprint("stuck", i), "stuck")
+			s.in <- ordered(fmt.Sprint("stuck", i), "stuck")
 		}
 		r := serve(t, newConsumer(t, newGuard(t, nil, nil), fails, consume.Options{Concurrency: 2, InFlight: 4, Waiting: 10}), s)
 		pass(10 * time.Second)

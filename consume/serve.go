@@ -39,7 +39,7 @@ func (c *Consumer) Serve(ctx context.Context, src driver.Source) error {
 		c: c, src: src, info: info,
 		fetched: make(chan fetch), stopped: make(chan error), idle: make(chan *task), results: make(chan *task), settling: make(chan *task), woken: make(chan *task),
 		answers: make(chan struct{}), stop: make(chan struct{}), gone: make(chan struct{}),
-		lanes: map[string][]*task{}, extends: extender{held: map[driver.Delivery]*extension{}},
+		lines: map[string][]*task{}, extends: extender{held: map[driver.Delivery]*extension{}},
 	}
 	defer close(s.gone)
 	return s.loop(ctx)
@@ -70,7 +70,7 @@ type session struct {
 	gone     chan struct{} // closed when Serve returns
 
 	ready      []*task            // to be started, in order
-	lanes      map[string][]*task // by lane; the first message is ready, running or held, and the others wait for it
+	lines      map[string][]*task // by line; the first message is ready, running or held, and the others wait for it
 	running    int                // handlers, which Concurrency limits
 	taken      int                // deliveries that are not settled
 	room       room               // of those that wait for something else than a free handler

@@ -88,7 +88,7 @@ func TestServe_WorkersBusy_TakesNoMore(t *testing.T) {
 
 func TestServe_EqualOrderKeys_RunInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSource(inLane("a", "o"), inLane("b", "o"), inLane("c", "p"), keyed("free"))
+		s := newSource(ordered("a", "o"), ordered("b", "o"), ordered("c", "p"), keyed("free"))
 		tries := 0
 		h := func(_ context.Context, _ *semel.Execution, m *consume.Message) error {
 			if m.Key == "a" {
@@ -122,7 +122,7 @@ func TestServe_Retry_GoesToTheBrokerUnlessOthersWait(t *testing.T) {
 		want  string
 	}{
 		{"free", keyed("k"), time.Minute, false, "nak k 1m0s"},
-		{"ordered", inLane("k", "o"), time.Minute, false, ""},
+		{"ordered", ordered("k", "o"), time.Minute, false, ""},
 		{"short", keyed("k"), time.Millisecond, false, ""},
 		{"a log", keyed("k"), time.Minute, true, ""},
 	} {
@@ -199,7 +199,7 @@ func (f forgetful) Run(ctx context.Context, call semel.Call, fn semel.Handler) (
 
 func TestServe_RunnerForgetsAttempts_CountsThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSource(inLane("k", "o"))
+		s := newSource(ordered("k", "o"))
 		ran := 0
 		r := serve(t, newConsumer(t, forgetful{t}, func(context.Context, *semel.Execution, *consume.Message) error {
 			ran++
@@ -215,7 +215,7 @@ func TestServe_RunnerForgetsAttempts_CountsThem(t *testing.T) {
 
 func TestServe_NoEffect_CountsNoAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSource(inLane("k", "o"))
+		s := newSource(ordered("k", "o"))
 		ran := 0
 		r := serve(t, newConsumer(t, newGuard(t, nil, nil), func(context.Context, *semel.Execution, *consume.Message) error {
 			if ran++; ran < 20 {
@@ -233,7 +233,7 @@ func TestServe_NoEffect_CountsNoAttempt(t *testing.T) {
 
 func TestServe_MessagesInHand_AreExtended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSource(inLane("a", "o"), inLane("b", "o"))
+		s := newSource(ordered("a", "o"), ordered("b", "o"))
 		s.info.AckWait = 30 * time.Second
 		s.extend = func() error { return errPlain }
 		var ev events
@@ -296,7 +296,7 @@ func TestServe_UnprotectedMessageFails_DeadLetters(t *testing.T) {
 
 func TestServe_HandlerCallsGoexit_Retries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSource(inLane("k", "o"))
+		s := newSource(ordered("k", "o"))
 		tries := 0
 		r := serve(t, newConsumer(t, newGuard(t, nil, nil), func(context.Context, *semel.Execution, *consume.Message) error {
 			if tries++; tries == 1 {
@@ -347,7 +347,7 @@ func TestServe_RetentionBelowHorizon_IsRefused(t *testing.T) {
 
 func TestServe_KeyEqualsAnOrderKey_DoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSource(inLane("a", "7"), keyed("7"))
+		s := newSource(ordered("a", "7"), keyed("7"))
 		r := serve(t, newConsumer(t, newGuard(t, nil, nil), func(_ ctxt, _ *semel.Execution, m *consume.Message) error {
 			if m.Key == "a" {
 				time.Sleep(time.Hour)
@@ -363,12 +363,12 @@ func TestServe_KeyEqualsAnOrderKey_DoesNotWait(t *testing.T) {
 	})
 }
 
-func TestServe_EmptyLane_IsUsedAgain(t *testing.T) {
+func TestServe_EmptyLine_IsUsedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource()
 		r := serve(t, newConsumer(t, newGuard(t, nil, nil), done, consume.Options{}), s)
 		for range 3 {
-			s.in <- inLane("k", "o")
+			s.in <- ordered("k", "o")
 			s.in <- keyed("k")
 			pass(time.Minute)
 		}

@@ -18,7 +18,7 @@ func TestSettle_AckFails_RepeatsAndGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, fail := range []int64{3, 1000} {
 			var ran, acks atomic.Int64
-			s := newSource(inLane("k", "o"), inLane("next", "o"))
+			s := newSource(ordered("k", "o"), ordered("next", "o"))
 			s.ack = func() error {
 				if acks.Add(1) <= fail {
 					return errPlain
@@ -46,10 +46,10 @@ func TestSettle_AckFails_RepeatsAndGivesUp(t *testing.T) {
 }
 
 // The outcome of a message is stored before its ack, so that the next message
-// of its lane need not wait for the ack.
-func TestSettle_AckFails_NextOfTheLaneStarts(t *testing.T) {
+// of its order key need not wait for the ack.
+func TestSettle_AckFails_NextOfTheKeyStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSource(inLane("a", "o"), inLane("b", "o"))
+		s := newSource(ordered("a", "o"), ordered("b", "o"))
 		first := true
 		s.ack = func() error {
 			if first {

@@ -11,7 +11,7 @@ import (
 // while one runs, otherwise to the loop.
 type work struct {
 	d       driver.Delivery
-	lane    string
+	line    string
 	probe   bool // started although the store is down
 	waits   bool // it is counted in the room
 	alone   bool // the store did not answer for its key, and answered for others

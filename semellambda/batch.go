@@ -15,7 +15,7 @@ type record[T any] struct {
 	doc   json.RawMessage // where pointers look
 	key   string          // the source's own ID
 	id    string          // by which a failure is reported
-	lane  string          // records with the same lane keep their order; empty: it has none
+	group string          // records with the same group keep their order; empty: it has none
 }
 
 // batch runs the records of a batch, each in its turn.
@@ -24,7 +24,7 @@ type batch[T any] struct {
 	options Options[T]
 	handler func(ctx context.Context, event T) error
 
-	stopped map[string]bool // the lanes with a record that is not done
+	stopped map[string]bool // the groups with a record that is not done
 	failed  map[callKey]bool
 	// reported are the IDs of the records that are not done, in their order.
 	reported []string
@@ -46,8 +46,8 @@ func (b batch[T]) runAll(ctx context.Context, records []record[T]) []string {
 	for i := range records {
 		r := &records[i]
 		if err := b.runOne(ctx, r); err != nil {
-			if r.lane != "" {
-				b.stopped[r.lane] = true
+			if r.group != "" {
+				b.stopped[r.group] = true
 			}
 			b.reported = append(b.reported, r.id)
 			b.options.report(ctx, r.id, err)
@@ -59,7 +59,7 @@ func (b batch[T]) runAll(ctx context.Context, records []record[T]) []string {
 // runOne runs a record. Nil: it is done.
 func (b *batch[T]) runOne(ctx context.Context, r *record[T]) error {
 	switch {
-	case b.stopped[r.lane]:
+	case b.stopped[r.group]:
 		return errAfterFailure
 	case ctx.Err() != nil:
 		return errNoTimeLeft

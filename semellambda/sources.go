@@ -96,7 +96,7 @@ func DynamoDB(run semel.Runner, o Options[events.DynamoDBEventRecord], fn func(c
 	}, nil
 }
 
-// shard is the lane of all records of a stream: a batch comes from one shard, and
+// shard is the group of all records of a stream: a batch comes from one shard, and
 // Lambda goes on after its last record before the first failure.
 const shard = "shard"
 

@@ -121,14 +121,14 @@ func shutdownGivesBack(w *world) {
 }
 
 const (
-	lanes   = 8
-	perLane = 25
+	orderKeys = 8
+	perKey    = 25
 )
 
-// inLanes is messages of several order keys, mixed.
-func inLanes() (ms []consume.Message) {
-	for i := range perLane {
-		for l := range lanes {
+// inOrder is messages of several order keys, mixed.
+func inOrder() (ms []consume.Message) {
+	for i := range perKey {
+		for l := range orderKeys {
 			ms = append(ms, msg(fmt.Sprintf("l%d-%03d", l, i), fmt.Sprint("lane", l)))
 		}
 	}
@@ -139,17 +139,17 @@ func (w *world) inOrder() {
 	w.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for l := range lanes {
+	for l := range orderKeys {
 		got := w.order[fmt.Sprint("lane", l)]
-		if len(got) != perLane || !slices.IsSorted(got) {
-			w.Errorf("lane %d ran %d messages of %d, in the order %v", l, len(got), perLane, got)
+		if len(got) != perKey || !slices.IsSorted(got) {
+			w.Errorf("lane %d ran %d messages of %d, in the order %v", l, len(got), perKey, got)
 			return
 		}
 	}
 }
 
 func orderPerKey(w *world) {
-	ms := inLanes()
+	ms := inOrder()
 	w.broker.Publish(w, ms...)
 	var running, most atomic.Int64
 	w.start(setup{handler: func(ctx context.Context, x *semel.Execution, m *consume.Message) error {
@@ -169,7 +169,7 @@ func orderPerKey(w *world) {
 }
 
 func orderOverRetries(w *world) {
-	ms := inLanes()
+	ms := inOrder()
 	w.broker.Publish(w, ms...)
 	w.start(setup{options: consume.Options{MaxAttempts: -1}, handler: func(ctx context.Context, x *semel.Execution, m *consume.Message) error {
 		if rand.N(4) == 0 {

@@ -138,14 +138,14 @@ func (r *restarts) publish(round int) {
 	var ms []consume.Message
 	r.mu.Lock()
 	for i := range perRound {
-		key, lane := fmt.Sprintf("r%03d-%02d", round, i), ""
+		key, orderKey := fmt.Sprintf("r%03d-%02d", round, i), ""
 		if i%3 != 0 {
-			lane = fmt.Sprint("lane", i%roundKeys)
+			orderKey = fmt.Sprint("lane", i%roundKeys)
 		}
 		if r.fate[key] = roundFates[i]; i == 7 && round%8 != 0 {
 			r.fate[key] = "" // the slowest ones are few
 		}
-		ms = append(ms, msg(key, lane))
+		ms = append(ms, msg(key, orderKey))
 	}
 	r.mu.Unlock()
 	r.all = append(r.all, ms...)
@@ -237,10 +237,10 @@ func (r *restarts) count() (c Counts) {
 	if c.Doubled != 0 {
 		r.Errorf("%d messages had %d effects in %d runs", len(r.runs), len(r.effects), total)
 	}
-	for lane, keys := range r.order {
-		if lane != "" && !r.c.Group && !slices.IsSorted(keys) {
+	for orderKey, keys := range r.order {
+		if orderKey != "" && !r.c.Group && !slices.IsSorted(keys) {
 			c.Disordered++
-			r.Errorf("%s ran in the order %v", lane, keys)
+			r.Errorf("%s ran in the order %v", orderKey, keys)
 		}
 	}
 	return c

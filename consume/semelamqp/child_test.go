@@ -69,7 +69,7 @@ func (s *spec) consume(ctx context.Context) error {
 		if id%50 == 0 && x.Attempt() == 1 && !s.Naive {
 			return errDead // goes back through the broker
 		}
-		_, err = st.ask(context.Background(), "Desk.Effect", Question{Effect: effect{ID: id, Lane: m.OrderKey, Derived: x.DownstreamKey("effect")}})
+		_, err = st.ask(context.Background(), "Desk.Effect", Question{Effect: effect{ID: id, OrderKey: m.OrderKey, Derived: x.DownstreamKey("effect")}})
 		return err
 	}, &consume.Options{AllowShortRetention: true, MaxAttempts: -1, Backoff: func(int) time.Duration { return 250 * time.Millisecond }})
 	if err != nil {

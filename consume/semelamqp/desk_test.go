@@ -22,14 +22,14 @@ type desk struct {
 	mu      sync.Mutex
 	runs    map[int]int         // effects, by the message
 	derived map[string]struct{} // the keys that were passed on
-	last    map[string]int      // the last message of a lane that took effect for the first time
+	last    map[string]int      // the last message of an order key that took effect for the first time
 	wrong   int                 // of those, the ones that overtook
 }
 
 // effect is what a handler does to the world outside.
 type effect struct {
-	ID            int
-	Lane, Derived string
+	ID                int
+	OrderKey, Derived string
 }
 
 func openDesk(t testing.TB) *desk {
@@ -62,11 +62,11 @@ func (d *desk) effect(e effect) {
 	defer d.mu.Unlock()
 	d.runs[e.ID]++
 	d.derived[e.Derived] = struct{}{}
-	if e.Lane != "" && d.runs[e.ID] == 1 {
-		if last, some := d.last[e.Lane]; some && last > e.ID {
+	if e.OrderKey != "" && d.runs[e.ID] == 1 {
+		if last, some := d.last[e.OrderKey]; some && last > e.ID {
 			d.wrong++
 		}
-		d.last[e.Lane] = e.ID
+		d.last[e.OrderKey] = e.ID
 	}
 }
 

@@ -72,7 +72,7 @@ func TestOrder_ConsumerEnds_IsKept(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			const n = 20
-			ms, want := inOneLane(n)
+			ms, want := ofOneKey(n)
 			b.Publish(t, ms...)
 			go func() { done <- c.Serve(ctx, first) }()
 			<-begun

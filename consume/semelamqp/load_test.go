@@ -178,7 +178,7 @@ func TestCampaign_NextProcess_OrderKept(t *testing.T) {
 	d, _ := load(t, spec{Kind: semelamqp.Quorum, Single: true}, messages, kills)
 	lost, _ := d.counts(messages)
 	if lost > 0 || d.wrong > 0 {
-		t.Errorf("of %d messages %d were lost, and %d overtook one of their lane", messages, lost, d.wrong)
+		t.Errorf("of %d messages %d were lost, and %d overtook one of their order key", messages, lost, d.wrong)
 	}
 	report(t, figure{
 		Claim: "with a single active consumer messages with one order key take effect in their order, over killed processes", Trials: messages, Failures: lost + d.wrong,

@@ -16,8 +16,8 @@ import (
 	"github.com/semel-go/semel/consume/semelamqp/amqptest"
 )
 
-// inOneLane returns n messages of one order key, and their keys in order.
-func inOneLane(n int) (ms []consume.Message, want string) {
+// ofOneKey returns n messages of one order key, and their keys in order.
+func ofOneKey(n int) (ms []consume.Message, want string) {
 	ms = many(n)
 	for i := range ms {
 		ms[i].OrderKey = "lane"
@@ -35,7 +35,7 @@ func TestOrder_NextServe_IsKept(t *testing.T) {
 			b := open(t, kind)
 			b.opt.Prefetch = 20
 			const n = 20
-			ms, want := inOneLane(n)
+			ms, want := ofOneKey(n)
 			b.Publish(t, ms...)
 			c := b.connect(t)
 			j := &journal{}
@@ -120,7 +120,7 @@ func TestOrder_BrokerNoticesALossLate_IsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	const n = 6
-	ms, want := inOneLane(n)
+	ms, want := ofOneKey(n)
 	b.Publish(t, ms...)
 	j := &journal{}
 	serve(t, j.consumer(t, func(ctx context.Context, x *semel.Execution, m *consume.Message) error {

@@ -16,26 +16,26 @@ var (
 
 // outlet is one connection for copies.
 type outlet struct {
-	conn    *amqp.Connection
-	blocked atomic.Pointer[string] // the broker's reason; nil: not blocked
-	making  places                 // one while a queue is made
-	lanes   places                 // one for each lane in use, so that no copy fails because the channels are used up
+	conn     *amqp.Connection
+	blocked  atomic.Pointer[string] // the broker's reason; nil: not blocked
+	making   places                 // one while a queue is made
+	channels places                 // one for each channel in use, so that no copy fails because the channels are used up
 
 	mu    sync.Mutex
 	made  map[string]bool // queues that exist, as far as is known
-	spare []*lane
+	spare []*copyChannel
 }
 
-// lane is a channel for one copy at a time.
-type lane struct {
+// copyChannel is a channel for one copy at a time.
+type copyChannel struct {
 	ch      *amqp.Channel
 	returns chan amqp.Return
 	closed  chan *amqp.Error
 }
 
 func newOutlet(conn *amqp.Connection) *outlet {
-	lanes := max(1, int(conn.Config.ChannelMax)-1) // one is for making a queue
-	o := &outlet{conn: conn, making: places{limit: 1}, lanes: places{limit: lanes}, made: map[string]bool{}}
+	channels := max(1, int(conn.Config.ChannelMax)-1) // one is for making a queue
+	o := &outlet{conn: conn, making: places{limit: 1}, channels: places{limit: channels}, made: map[string]bool{}}
 	news := conn.NotifyBlocked(make(chan amqp.Blocking, 1))
 	go func() {
 		for b := range news {
@@ -49,8 +49,8 @@ func newOutlet(conn *amqp.Connection) *outlet {
 	return o
 }
 
-// lane returns a spare channel or a new one.
-func (o *outlet) lane() (*lane, error) {
+// channel returns a spare channel or a new one.
+func (o *outlet) channel() (*copyChannel, error) {
 	for {
 		o.mu.Lock()
 		n := len(o.spare)
@@ -72,12 +72,12 @@ func (o *outlet) lane() (*lane, error) {
 	if err := ch.Confirm(false); err != nil {
 		return nil, errors.Join(err, ch.Close())
 	}
-	return &lane{ch, ch.NotifyReturn(make(chan amqp.Return, 1)), ch.NotifyClose(make(chan *amqp.Error, 1))}, nil
+	return &copyChannel{ch, ch.NotifyReturn(make(chan amqp.Return, 1)), ch.NotifyClose(make(chan *amqp.Error, 1))}, nil
 }
 
-// judge says whether the broker keeps a lane's copy. A return arrives before
+// judge says whether the broker keeps a channel's copy. A return arrives before
 // its confirm.
-func (o *outlet) judge(l *lane, acked bool, name string) error {
+func (o *outlet) judge(l *copyChannel, acked bool, name string) error {
 	if !acked {
 		select {
 		case why := <-l.closed:

@@ -130,12 +130,12 @@ func (p *publisher) deliver(ctx context.Context, q queue, m amqp.Publishing) err
 	if err := o.ensure(ctx, &q); err != nil {
 		return err
 	}
-	leave, err := o.lanes.take(ctx, "")
+	leave, err := o.channels.take(ctx, "")
 	if err != nil {
 		return err
 	}
 	defer leave()
-	l, err := o.lane()
+	l, err := o.channel()
 	if err != nil {
 		return err
 	}

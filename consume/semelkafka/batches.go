@@ -32,7 +32,7 @@ const MaxBatch = 1000
 // Kafka. The offsets in Kafka only serve to watch the lag. A Source can be
 // served once in this way.
 func (s *Source) ServeBatches(ctx context.Context, l Ledger, o *consume.Options) error {
-	b := &batches{s: s, l: l, held: map[string]*heldLane{}}
+	b := &batches{s: s, l: l, held: map[string]*heldKey{}}
 	if o != nil {
 		b.opt = *o
 	}
@@ -82,15 +82,15 @@ type batches struct {
 	opt  consume.Options
 	keep time.Duration // how long the ledger keeps its records; zero: for ever
 
-	held   map[string]*heldLane
+	held   map[string]*heldKey
 	ahead  *ahead        // nil: none
 	pause  time.Duration // after a failure of the brokers; zero: none
 	outage bool          // the ledger does not answer
 	slow   bool          // a settlement of this turn timed out
 }
 
-// heldLane holds the messages of a lane that wait.
-type heldLane struct {
+// heldKey holds the messages of an order key that wait.
+type heldKey struct {
 	works []*work
 	due   time.Time
 }
@@ -98,8 +98,8 @@ type heldLane struct {
 // work is a message in this Serve.
 type work struct {
 	*delivery
-	it   Item
-	lane string
+	it       Item
+	orderKey string
 
 	tries     int
 	decided   bool
@@ -222,28 +222,28 @@ func (b *batches) down() bool {
 }
 
 // gather makes a batch of new and due messages, in the order of the offsets.
-// Messages after a held one of their lane join that lane.
+// Messages after a held one of their order key join that one.
 func (b *batches) gather(ctx context.Context, fresh []*work) (batch []*work) {
 	now := time.Now()
 	left := func(w *work) bool { return b.left(ctx, w) }
-	for lane, h := range b.held {
+	for key, h := range b.held {
 		if h.works = slices.DeleteFunc(h.works, left); len(h.works) == 0 {
-			delete(b.held, lane)
+			delete(b.held, key)
 		}
 	}
 	batch = make([]*work, 0, len(fresh))
 	for _, w := range fresh {
-		w.lane = b.l.Lane(w.it)
-		if h := b.held[w.lane]; h != nil && w.lane != "" {
+		w.orderKey = b.l.OrderKey(w.it)
+		if h := b.held[w.orderKey]; h != nil && w.orderKey != "" {
 			h.works = append(h.works, w)
 		} else {
 			batch = append(batch, w)
 		}
 	}
-	for lane, h := range b.held {
+	for key, h := range b.held {
 		if !now.Before(h.due) {
 			batch = append(batch, h.works...)
-			delete(b.held, lane)
+			delete(b.held, key)
 		}
 	}
 	batch = slices.DeleteFunc(batch, left)

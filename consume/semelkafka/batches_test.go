@@ -13,7 +13,7 @@ import (
 	"github.com/semel-go/semel/consume/driver"
 )
 
-// scripted is a ledger whose lanes are partitions. It says of each message how it
+// scripted is a ledger whose order keys are partitions. It says of each message how it
 // ends, and notes which it was given.
 type scripted struct {
 	ends  map[string]driver.Result // by partition/offset; none: it is done
@@ -28,7 +28,7 @@ func (l *scripted) Own(_ context.Context, _ Place, start int64) (int64, LastMess
 	return start, LastMessage{}, nil
 }
 
-func (l *scripted) Lane(it Item) string { return fmt.Sprint(it.Origin.Partition) }
+func (l *scripted) OrderKey(it Item) string { return fmt.Sprint(it.Origin.Partition) }
 
 func (l *scripted) Handle(_ context.Context, batch []Item) []driver.Result {
 	ends := make([]driver.Result, len(batch))
@@ -55,7 +55,7 @@ func (l *scripted) Pass(_ context.Context, it Item) error {
 // looping is a loop of ServeBatches that takes its turns one by one.
 func looping(t *testing.T, l Ledger, o consume.Options, records ...int) *batches {
 	t.Helper()
-	return &batches{s: apart(t, nil, records...), l: l, opt: o, held: map[string]*heldLane{}}
+	return &batches{s: apart(t, nil, records...), l: l, opt: o, held: map[string]*heldKey{}}
 }
 
 // turn is one turn of the loop, with the messages in the queues.
@@ -78,8 +78,8 @@ func (b *batches) due() {
 }
 
 // A message that has failed for good, but whose letter is refused, still comes
-// before the later ones of its lane: they are not handled.
-func TestSettle_LetterRefused_LaterMessagesOfTheLaneWait(t *testing.T) {
+// before the later ones of its order key: they are not handled.
+func TestSettle_LetterRefused_LaterMessagesOfTheKeyWait(t *testing.T) {
 	waits := driver.Result{Err: &semel.Error{Reason: semel.ErrReleased}}
 	failed := driver.Result{Err: semel.Final(errors.New("no")), FromHandler: true, Attempt: 1}
 	l := &scripted{ends: map[string]driver.Result{"0/0": failed, "0/1": waits}, pass: errors.New("no answer")}
@@ -90,7 +90,7 @@ func TestSettle_LetterRefused_LaterMessagesOfTheLaneWait(t *testing.T) {
 		b.due()
 		b.turn(t)
 		if len(l.given) > 0 {
-			t.Fatalf("the ledger was given %q, of a lane that has a message before them", l.given)
+			t.Fatalf("the ledger was given %q, of an order key that has a message before them", l.given)
 		}
 	}
 	l.pass, l.ends = nil, nil
@@ -99,14 +99,14 @@ func TestSettle_LetterRefused_LaterMessagesOfTheLaneWait(t *testing.T) {
 		b.turn(t)
 	}
 	if len(l.given) != 1 || l.given[0] != "0/1" || len(b.held) > 0 {
-		t.Errorf("when its end was taken the ledger was given %q, and %d lanes wait", l.given, len(b.held))
+		t.Errorf("when its end was taken the ledger was given %q, and %d order keys wait", l.given, len(b.held))
 	}
 }
 
-// A message that waits for an earlier one of its lane is due with that one,
-// however often it had to wait. Otherwise each message of a lane that fails
+// A message that waits for an earlier one of its order key is due with that one,
+// however often it had to wait. Otherwise each message of an order key that fails
 // would cost a second.
-func TestHold_Lane_IsDueWithItsFirstMessage(t *testing.T) {
+func TestHold_OrderKey_IsDueWithItsFirstMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		waits, flaky := driver.Result{Err: &semel.Error{Reason: semel.ErrReleased}}, driver.Result{Err: errors.New("flaky"), FromHandler: true, Attempt: 1}
 		l := &scripted{ends: map[string]driver.Result{"0/0": flaky, "0/1": waits, "0/2": waits}}
@@ -114,7 +114,7 @@ func TestHold_Lane_IsDueWithItsFirstMessage(t *testing.T) {
 		for range 10 {
 			b.turn(t)
 			if d := time.Until(b.held["0"].due); d != time.Millisecond {
-				t.Fatalf("the lane is due in %v", d)
+				t.Fatalf("the order key is due in %v", d)
 			}
 			time.Sleep(time.Millisecond)
 		}
@@ -131,7 +131,7 @@ func TestOutage_ItsMessagesLeave_Ends(t *testing.T) {
 	b := looping(t, l, consume.Options{Backoff: func(int) time.Duration { return time.Hour }}, 1, 1, 0)
 	b.turn(t)
 	if !b.outage || len(b.held) != 2 {
-		t.Fatalf("outage %v, %d lanes wait", b.outage, len(b.held))
+		t.Fatalf("outage %v, %d order keys wait", b.outage, len(b.held))
 	}
 	b.s.lost(t.Context(), nil, map[string][]int32{"t": {1}})
 	b.s.client = unconnected(t)
@@ -214,7 +214,7 @@ func TestSettleAll_NoAnswer_WaitsOnce(t *testing.T) {
 			time.Sleep(firstSettle) // of the bubble's time
 		}
 		if l.asked[3] != 1 || min(l.asked[0], l.asked[1], l.asked[2]) < 1 || len(b.held) != 3 {
-			t.Errorf("the ledger was asked %v; %d lanes wait", l.asked, len(b.held))
+			t.Errorf("the ledger was asked %v; %d order keys wait", l.asked, len(b.held))
 		}
 	})
 }
@@ -263,9 +263,9 @@ func TestNak_DuringHandOver_IsNotReturnedAgain(t *testing.T) {
 	}
 }
 
-// Later messages of the lane, whose own pause is shorter, do not shorten the
+// Later messages of the order key, whose own pause is shorter, do not shorten the
 // pause of a retry.
-func TestHold_Lane_WaitsForItsRetry(t *testing.T) {
+func TestHold_OrderKey_WaitsForItsRetry(t *testing.T) {
 	l := &scripted{ends: map[string]driver.Result{
 		"0/0": {Err: errors.New("flaky"), FromHandler: true, Attempt: 1},
 		"0/1": {Err: &semel.Error{Reason: semel.ErrReleased}},
@@ -273,7 +273,7 @@ func TestHold_Lane_WaitsForItsRetry(t *testing.T) {
 	b := looping(t, l, consume.Options{Backoff: func(int) time.Duration { return time.Hour }}, 2)
 	b.turn(t)
 	if h := b.held["0"]; h == nil || len(h.works) != 2 || time.Until(h.due) < time.Minute {
-		t.Errorf("the lane waits until %+v", h)
+		t.Errorf("the order key waits until %+v", h)
 	}
 }
 
@@ -291,7 +291,7 @@ func TestHold_PartitionRevoked_IsGivenUp(t *testing.T) {
 	}
 	b.settleAll(t.Context(), batch)
 	if len(b.held) > 0 || p.unfinished > 0 {
-		t.Errorf("%d lanes wait, and %d messages are unfinished", len(b.held), p.unfinished)
+		t.Errorf("%d order keys wait, and %d messages are unfinished", len(b.held), p.unfinished)
 	}
 	p.unfinished, batch[0].over = 1, false // the same delivery, once more
 	if batch = b.gather(t.Context(), batch); len(batch) > 0 || p.unfinished > 0 {

@@ -27,12 +27,12 @@ type Ledger interface {
 	// done. If the log has another message there, the source ends with an error. Zero:
 	// the ledger does not know it; then Kafka's commit tells, if it is at next, too.
 	Own(ctx context.Context, of Place, start int64) (next int64, last LastMessage, err error)
-	// Lane says which messages wait for each other: a held message delays later
-	// ones with the same lane. Empty: it delays none.
-	Lane(it Item) string
+	// OrderKey says which messages wait for each other: a held message delays later
+	// ones with the same order key. Empty: it delays none.
+	OrderKey(it Item) string
 	// Handle does the work of messages, in transactions, and says how each
 	// ended. They are in the order of their offsets, and none comes before an
-	// unfinished one of its lane. A result whose Err is driver.ErrClosed, and
+	// unfinished one of its order key. A result whose Err is driver.ErrClosed, and
 	// not from the handler, ends the source.
 	Handle(ctx context.Context, batch []Item) []driver.Result
 	// Pass is called for a message that is settled without an effect, after its

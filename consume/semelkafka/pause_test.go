@@ -100,7 +100,7 @@ func TestPass_CopyFails_IsNotCalled(t *testing.T) {
 		s := apart(t, nil, 1)
 		ds, _ := handed(t, s, 1)
 		l := &passing{}
-		b := &batches{s: s, l: l, held: map[string]*heldLane{}}
+		b := &batches{s: s, l: l, held: map[string]*heldKey{}}
 		w := newWorks(ds)[0]
 		w.decided, w.disp = true, driver.Disposition{Action: action, Reason: driver.ReasonFailed}
 		s.forget(slices.Collect(maps.Values(s.parts))) // so that no copy can be sent

@@ -14,18 +14,18 @@ import (
 )
 
 // handle has the ledger handle the messages that are not decided. A message
-// waits if an earlier one of its lane was decided in an earlier turn and is not
+// waits if an earlier one of its order key was decided in an earlier turn and is not
 // settled, because the ledger has no record of that one yet.
 func (b *batches) handle(ctx context.Context, batch []*work) error {
 	run := make([]*work, 0, len(batch))
 	now := time.Now()
-	open := map[string]bool{} // lanes with a decided, unsettled message
+	open := map[string]bool{} // order keys with a decided, unsettled message
 	for _, w := range batch {
 		if w.decided {
-			open[w.lane] = true
+			open[w.orderKey] = true
 			continue
 		}
-		if w.lane != "" && open[w.lane] {
+		if w.orderKey != "" && open[w.orderKey] {
 			w.disp = driver.Disposition{Action: driver.Hold, Reason: driver.ReasonInProgress}
 			continue
 		}
@@ -95,16 +95,16 @@ func (w *work) late(now time.Time, keep time.Duration) bool {
 	return keep > 0 && !w.m.Published.IsZero() && now.Sub(w.m.Published) > keep
 }
 
-// hold keeps a message and its lane for a while.
+// hold keeps a message and those of its order key for a while.
 func (b *batches) hold(w *work, d time.Duration) {
-	lane := w.lane
-	if lane == "" {
-		lane = "\x00" + w.m.Origin.ID // a lane of its own, with a name that no ledger uses
+	key := w.orderKey
+	if key == "" {
+		key = "\x00" + w.m.Origin.ID // an order key of its own, with a name that no ledger uses
 	}
-	h := b.held[lane]
+	h := b.held[key]
 	if h == nil {
-		h = &heldLane{}
-		b.held[lane] = h
+		h = &heldKey{}
+		b.held[key] = h
 	}
 	if due := time.Now().Add(d); due.After(h.due) && !slices.ContainsFunc(h.works, w.waitsFor) {
 		h.due = due
@@ -127,30 +127,30 @@ const (
 
 // settleAll settles a batch. After one settlement without an answer it asks
 // neither the brokers nor the ledger again in this turn, because all
-// partitions, and the end of the drain, wait for it. So lanes that failed before
-// come last. A copy waits until the earlier messages of its lane are settled, so
-// that the dead letters of a lane are in order.
+// partitions, and the end of the drain, wait for it. So order keys that failed before
+// come last. A copy waits until the earlier messages of its order key are settled, so
+// that the dead letters of an order key are in order.
 func (b *batches) settleAll(ctx context.Context, batch []*work) {
 	b.slow = false
-	failed := map[string]int{} // by lane: the most failed settlements of a message
+	failed := map[string]int{} // by order key: the most failed settlements of a message
 	for _, w := range batch {
-		failed[w.lane] = max(failed[w.lane], w.failed)
+		failed[w.orderKey] = max(failed[w.orderKey], w.failed)
 	}
 	failures := func(w *work) int {
-		if w.lane == "" {
+		if w.orderKey == "" {
 			return w.failed
 		}
-		return failed[w.lane]
+		return failed[w.orderKey]
 	}
 	slices.SortStableFunc(batch, func(v, w *work) int { return cmp.Compare(failures(v), failures(w)) })
-	open := map[string]bool{} // lanes with a message that is not settled
+	open := map[string]bool{} // order keys with a message that is not settled
 	for _, w := range batch {
-		wait := w.decided && !w.effect && open[w.lane]
+		wait := w.decided && !w.effect && open[w.orderKey]
 		if wait && !b.left(ctx, w) {
 			b.hold(w, firstSettle)
 		}
-		if !wait && !b.settle(ctx, w) && w.lane != "" {
-			open[w.lane] = true
+		if !wait && !b.settle(ctx, w) && w.orderKey != "" {
+			open[w.orderKey] = true
 		}
 	}
 }

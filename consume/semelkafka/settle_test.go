@@ -10,10 +10,10 @@ import (
 	"github.com/semel-go/semel/consume/driver"
 )
 
-// Several messages of a lane fail for good in one turn, as redelivered ones do, and
+// Several messages of an order key fail for good in one turn, as redelivered ones do, and
 // the letter of one of them is refused. The letters after it wait, so that the dead
-// letters are in the order of the messages. Other lanes go on.
-func TestSettle_LettersOfALane_KeepTheirOrder(t *testing.T) {
+// letters are in the order of the messages. Other order keys go on.
+func TestSettle_LettersOfAKey_KeepTheirOrder(t *testing.T) {
 	failed := driver.Result{Err: semel.Final(errors.New("no")), FromHandler: true, Attempt: 1}
 	flaky := driver.Result{Err: errors.New("flaky"), FromHandler: true, Attempt: 1}
 	for name, first := range map[string]driver.Result{"refused": failed, "tried again": flaky} {
@@ -25,7 +25,7 @@ func TestSettle_LettersOfALane_KeepTheirOrder(t *testing.T) {
 			b := looping(t, l, consume.Options{AckFailures: true}, 3, 1)
 			b.turn(t)
 			if !slices.Equal(l.passed, []string{"1/0"}) {
-				t.Errorf("in the first turn %q were settled, want only the other lane's", l.passed)
+				t.Errorf("in the first turn %q were settled, want only the other order key's", l.passed)
 			}
 			l.ends["0/0"] = failed
 			for range 4 {
@@ -33,7 +33,7 @@ func TestSettle_LettersOfALane_KeepTheirOrder(t *testing.T) {
 				b.turn(t)
 			}
 			if !slices.Equal(l.passed, []string{"1/0", "0/0", "0/1", "0/2"}) || len(b.held) > 0 {
-				t.Errorf("settled in the order %q, and %d lanes wait", l.passed, len(b.held))
+				t.Errorf("settled in the order %q, and %d order keys wait", l.passed, len(b.held))
 			}
 		})
 	}

@@ -50,7 +50,7 @@ func TestDo_AllLeaveQueue_NothingIsFlushed(t *testing.T) {
 		synctest.Wait()
 		wantBatch(t, <-g.begun, 1)
 		wantBatch(t, g.pass())
-		g.start(t.Context(), 3) // the lane is idle, and works
+		g.start(t.Context(), 3) // the batcher is idle, and works
 		wantBatch(t, <-g.begun, 3)
 		wantBatch(t, g.pass())
 	})
@@ -152,7 +152,7 @@ func TestItem_CallerLeftInFlight_IsNotReused(t *testing.T) {
 	})
 }
 
-// In a detached lane a caller returns when its context ends, although the flush,
+// In a detached batcher a caller returns when its context ends, although the flush,
 // which has its request alone, ignores the context.
 func TestDo_DetachedFlushHangs_CallerReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -47,7 +47,7 @@ func TestFlush_Panics_OnlyItsCallersGetIt(t *testing.T) {
 	})
 }
 
-func TestFlush_EndsGoroutine_LaneContinues(t *testing.T) {
+func TestFlush_EndsGoroutine_BatcherContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		let := make(chan struct{})
 		l := coalesce.New(func(_ context.Context, batch []*item) {
@@ -88,7 +88,7 @@ func TestClose_RequestsQueued_AnswersThemAndRefusesLater(t *testing.T) {
 		closed := make(chan struct{})
 		for range 2 { // twice is harmless
 			go func() {
-				g.lane.Close()
+				g.batcher.Close()
 				closed <- struct{}{}
 			}()
 		}
@@ -107,11 +107,11 @@ func TestClose_RequestsQueued_AnswersThemAndRefusesLater(t *testing.T) {
 		<-closed
 		(<-a).want(t, "1")
 		(<-b).want(t, "2")
-		g.lane.Close()
+		g.batcher.Close()
 	})
 }
 
-func TestClose_IdleLane_ReturnsAtOnce(t *testing.T) {
+func TestClose_IdleBatcher_ReturnsAtOnce(t *testing.T) {
 	l := coalesce.New(func(context.Context, []*item) {}, nil)
 	_, _ = l.Do(t.Context(), 1)
 	l.Close()

@@ -82,12 +82,12 @@ func TestConflict_CallerLeaves_NextIsQueued(t *testing.T) {
 		g.start(t.Context(), 11) // waits for it
 		g.start(ctx, 21)         // waits for it, too
 		stays := g.start(t.Context(), 31)
-		if n := g.lane.Queued(); n != 4 {
+		if n := g.batcher.Queued(); n != 4 {
 			t.Errorf("%d queued, want 4", n)
 		}
 		cancel()
 		synctest.Wait()
-		if n := g.lane.Queued(); n != 2 {
+		if n := g.batcher.Queued(); n != 2 {
 			t.Errorf("%d queued after two left, want 2", n)
 		}
 		wantBatch(t, <-g.begun, 5)
@@ -95,7 +95,7 @@ func TestConflict_CallerLeaves_NextIsQueued(t *testing.T) {
 		wantBatch(t, g.pass(), 31)
 		wantBatch(t, g.pass())
 		(<-stays).want(t, "31")
-		if n := g.lane.Queued(); n != 0 {
+		if n := g.batcher.Queued(); n != 0 {
 			t.Errorf("%d queued at the end", n)
 		}
 		g.start(t.Context(), 41) // the number is free again

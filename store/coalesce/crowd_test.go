@@ -25,7 +25,7 @@ func newDoors(t *testing.T) *doors {
 		d.let[req] = make(chan struct{})
 	}
 	d.begun = make(chan []int, 100)
-	d.lane = coalesce.New(func(_ context.Context, batch []*item) {
+	d.batcher = coalesce.New(func(_ context.Context, batch []*item) {
 		var reqs []int
 		for _, it := range batch {
 			reqs = append(reqs, it.Req)
@@ -135,9 +135,9 @@ func TestCrowd_OneSingleRequest_IsNotItsEnd(t *testing.T) {
 	})
 }
 
-// In a crowd whoever meets an idle lane goes with those who are about to come,
+// In a crowd whoever meets an idle batcher goes with those who are about to come,
 // and so not under its own context.
-func TestCrowd_IdleLane_IsNotFlushedByCaller(t *testing.T) {
+func TestCrowd_IdleBatcher_IsNotFlushedByCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newCrowd(t, &coalesce.Options[int]{Flushers: 1}, 0)
 		for len(g.ctx) > 0 {
@@ -168,7 +168,7 @@ func TestQueuedPerFlush_Option_SetsHowManyWait(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			g := gate{begun: make(chan []int, 100)}
 			hung := make(chan struct{})
-			g.lane = coalesce.New(func(_ context.Context, batch []*item) {
+			g.batcher = coalesce.New(func(_ context.Context, batch []*item) {
 				g.begun <- []int{batch[0].Req, len(batch)}
 				if batch[0].Req >= 100 {
 					<-hung

@@ -45,27 +45,27 @@ func (t *flight[Req, Res]) leave() {
 
 // alone flushes it on its caller's goroutine, and starts another for the requests
 // that were queued meanwhile.
-func (l *Lane[Req, Res]) alone(ctx context.Context, it *Item[Req, Res]) {
+func (b *Batcher[Req, Res]) alone(ctx context.Context, it *Item[Req, Res]) {
 	start := time.Now()
 	defer func() {
-		l.mu.Lock()
-		l.pace.took(time.Since(start))
-		l.answer(it)
-		more := l.more()
-		l.mu.Unlock()
+		b.mu.Lock()
+		b.pace.took(time.Since(start))
+		b.answer(it)
+		more := b.more()
+		b.mu.Unlock()
 		if more {
-			go l.drain()
+			go b.drain()
 		}
 	}()
-	l.run(ctx, []*Item[Req, Res]{it})
+	b.run(ctx, []*Item[Req, Res]{it})
 }
 
 // drain flushes batches until nothing is queued.
-func (l *Lane[Req, Res]) drain() {
+func (b *Batcher[Req, Res]) drain() {
 	ended := false
 	defer func() {
 		if !ended { // a flush ended this goroutine
-			go l.drain()
+			go b.drain()
 		}
 	}()
 	var t flight[Req, Res]
@@ -73,32 +73,32 @@ func (l *Lane[Req, Res]) drain() {
 		// Callers that were just answered may queue their next request first,
 		// so that the batch is fuller.
 		runtime.Gosched()
-		ctx, ok := l.takeBatch(&t)
+		ctx, ok := b.takeBatch(&t)
 		if !ok {
 			ended = true
 			return
 		}
-		l.runBatch(ctx, &t)
+		b.runBatch(ctx, &t)
 	}
 }
 
 // takeBatch moves a batch from the queue into t, the flight that has just ended.
 // It reports false if this flusher must stop.
-func (l *Lane[Req, Res]) takeBatch(t *flight[Req, Res]) (context.Context, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.more() {
+func (b *Batcher[Req, Res]) takeBatch(t *flight[Req, Res]) (context.Context, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.more() {
 		return nil, false
 	}
-	if l.spare(t) {
-		l.running--
-		l.hold()
+	if b.spare(t) {
+		b.running--
+		b.hold()
 		return nil, false
 	}
 	t.items = t.items[:0]
-	for q := range l.queue {
-		for len(t.items) < l.max {
-			it := l.queue[q].pop()
+	for q := range b.queue {
+		for len(t.items) < b.max {
+			it := b.queue[q].pop()
 			if it == nil {
 				break
 			}
@@ -107,10 +107,10 @@ func (l *Lane[Req, Res]) takeBatch(t *flight[Req, Res]) (context.Context, bool) 
 		}
 	}
 	t.callers = len(t.items)
-	l.waiting -= t.callers
-	t.number = l.pace.count(t.callers)
-	if l.queued() { // the batch was full
-		l.help()
+	b.waiting -= t.callers
+	t.number = b.pace.count(t.callers)
+	if b.queued() { // the batch was full
+		b.help()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	t.cancel = cancel
@@ -119,41 +119,41 @@ func (l *Lane[Req, Res]) takeBatch(t *flight[Req, Res]) (context.Context, bool) 
 
 // more reports whether this flusher must go on. If not, it no longer counts as
 // running.
-func (l *Lane[Req, Res]) more() bool {
-	if l.queued() {
+func (b *Batcher[Req, Res]) more() bool {
+	if b.queued() {
 		return true
 	}
-	if l.running--; l.running == 0 && l.idle != nil {
-		close(l.idle)
-		l.idle = nil
+	if b.running--; b.running == 0 && b.idle != nil {
+		close(b.idle)
+		b.idle = nil
 	}
 	return false
 }
 
 // runBatch flushes t and answers its callers, even if the flush panics.
-func (l *Lane[Req, Res]) runBatch(ctx context.Context, t *flight[Req, Res]) {
+func (b *Batcher[Req, Res]) runBatch(ctx context.Context, t *flight[Req, Res]) {
 	start := time.Now()
 	defer func() {
 		t.cancel()
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.pace.took(time.Since(start))
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.pace.took(time.Since(start))
 		for i, it := range t.items {
-			l.answer(it)
+			b.answer(it)
 			it.done <- struct{}{}
 			t.items[i] = nil
 		}
 	}()
-	l.run(ctx, t.items)
+	b.run(ctx, t.items)
 }
 
 // answer marks it as answered, and queues the next request with its number.
-func (l *Lane[Req, Res]) answer(it *Item[Req, Res]) {
+func (b *Batcher[Req, Res]) answer(it *Item[Req, Res]) {
 	it.state, it.flight = answered, nil
-	l.release(it)
+	b.release(it)
 }
 
-func (l *Lane[Req, Res]) run(ctx context.Context, batch []*Item[Req, Res]) {
+func (b *Batcher[Req, Res]) run(ctx context.Context, batch []*Item[Req, Res]) {
 	returned := false
 	defer func() {
 		if returned {
@@ -165,6 +165,6 @@ func (l *Lane[Req, Res]) run(ctx context.Context, batch []*Item[Req, Res]) {
 			it.Res, it.Err = none, err
 		}
 	}()
-	l.flush(ctx, batch)
+	b.flush(ctx, batch)
 	returned = true
 }

@@ -9,7 +9,7 @@ const (
 	holdMin, holdMax = 500 * time.Microsecond, 20 * time.Millisecond
 )
 
-// pace measures the flushes of a lane.
+// pace measures the flushes of a batcher.
 type pace struct {
 	recent  time.Duration // average duration of a flush, weighted to recent ones
 	flights uint64        // batches taken from the queue so far
@@ -34,45 +34,45 @@ func (p *pace) crowded() bool { return p.crowd > 4 }
 
 // hold starts a timer that begins another flush if the queue does not move. If no
 // flusher is free it does nothing, because the running ones take the whole queue.
-// The lane is locked.
-func (l *Lane[Req, Res]) hold() {
-	if l.pace.armed || l.running >= l.flushers || !l.queued() {
+// The batcher is locked.
+func (b *Batcher[Req, Res]) hold() {
+	if b.pace.armed || b.running >= b.flushers || !b.queued() {
 		return
 	}
-	l.pace.armed = true
-	flights := l.pace.flights
-	time.AfterFunc(min(max(holdFlushes*l.pace.recent, holdMin), holdMax), func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.pace.armed = false
-		if l.pace.flights == flights && l.queued() {
-			l.help() // the flushes in flight hang
+	b.pace.armed = true
+	flights := b.pace.flights
+	time.AfterFunc(min(max(holdFlushes*b.pace.recent, holdMin), holdMax), func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.pace.armed = false
+		if b.pace.flights == flights && b.queued() {
+			b.help() // the flushes in flight hang
 		} else {
-			l.hold()
+			b.hold()
 		}
 	})
 }
 
-// help starts one more flusher, if one is free. The lane is locked.
-func (l *Lane[Req, Res]) help() {
-	if l.running < l.flushers {
-		l.running++
-		go l.drain()
+// help starts one more flusher, if one is free. The batcher is locked.
+func (b *Batcher[Req, Res]) help() {
+	if b.running < b.flushers {
+		b.running++
+		go b.drain()
 	}
 }
 
 // spare reports whether the flusher of an ended flight should stop, so that the
 // flushes in flight take a fuller batch later. That is so under load, if fewer
 // requests are queued than a new flush needs, and a flush in flight began later
-// than the ended one, so that it probably does not hang. The lane is locked.
-func (l *Lane[Req, Res]) spare(ended *flight[Req, Res]) bool {
-	return l.pace.crowded() && ended.number != 0 && ended.number != l.pace.flights &&
-		l.running > 1 && l.waiting < l.enough(l.running-1)
+// than the ended one, so that it probably does not hang. The batcher is locked.
+func (b *Batcher[Req, Res]) spare(ended *flight[Req, Res]) bool {
+	return b.pace.crowded() && ended.number != 0 && ended.number != b.pace.flights &&
+		b.running > 1 && b.waiting < b.enough(b.running-1)
 }
 
 // enough is how many requests must be queued before a flush begins beside n others,
 // so that enough of them share its cost.
-func (l *Lane[Req, Res]) enough(n int) int { return l.queuedPerFlush * n }
+func (b *Batcher[Req, Res]) enough(n int) int { return b.queuedPerFlush * n }
 
-// queued reports whether there is something to flush. The lane is locked.
-func (l *Lane[Req, Res]) queued() bool { return l.queue[0].first != nil || l.queue[1].first != nil }
+// queued reports whether there is something to flush. The batcher is locked.
+func (b *Batcher[Req, Res]) queued() bool { return b.queue[0].first != nil || b.queue[1].first != nil }

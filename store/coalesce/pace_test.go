@@ -147,7 +147,7 @@ func TestCrowd_TimerWithEmptyQueue_DoesNothing(t *testing.T) {
 		wantBatch(t, batch, 12)
 		g.pass()
 		g.pass()
-		g.lane.Close()
+		g.batcher.Close()
 	})
 }
 

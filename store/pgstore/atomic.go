@@ -63,7 +63,7 @@ func NewAtomic(st *Store, o *semel.Options) (*Atomic, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit, notes := defaultStoreTimeout, store.Store(laneStore{Store: st})
+	limit, notes := defaultStoreTimeout, store.Store(shortWaitStore{Store: st})
 	if o != nil {
 		limit, notes = cmp.Or(o.StoreTimeout, limit), o.Encryption.Store(notes)
 	}

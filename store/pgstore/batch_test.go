@@ -16,7 +16,7 @@ import (
 	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
-// claimBatch flushes claims as one batch, as the lane does.
+// claimBatch flushes claims as one batch, as the batcher does.
 func claimBatch(s *Store, ps ...*store.Proposal) []*claimItem {
 	items := make([]*claimItem, len(ps))
 	for i, p := range ps {

@@ -16,8 +16,8 @@ import (
 )
 
 type (
-	claimLane = coalesce.Lane[*store.Proposal, reading]
-	claimItem = coalesce.Item[*store.Proposal, reading]
+	claimBatcher = coalesce.Batcher[*store.Proposal, reading]
+	claimItem    = coalesce.Item[*store.Proposal, reading]
 )
 
 // errSendAlone: the server refused a batch, and nothing was changed. Each request is
@@ -25,7 +25,7 @@ type (
 // cannot be written delays no other request.
 var errSendAlone = errors.New("the server refused the batch; send the request alone")
 
-// errRowLocked: the row is locked. The caller waits for it outside of the lane.
+// errRowLocked: the row is locked. The caller waits for it outside of the batch.
 var errRowLocked = errors.New("the row is locked")
 
 // queuedPerFlush is coalesce.Options.QueuedPerFlush: a batch costs the server and the
@@ -37,7 +37,7 @@ const queuedPerFlush = 16
 // batch that hangs would stop all claims.
 const relaxedFlushers = 2
 
-func (s *Store) newClaimLane() *claimLane {
+func (s *Store) newClaimBatcher() *claimBatcher {
 	flushers := s.options.Flushers
 	if s.options.RelaxedClaims {
 		flushers = min(flushers, relaxedFlushers)
@@ -53,7 +53,7 @@ func (s *Store) newClaimLane() *claimLane {
 func (s *Store) flushClaims(ctx context.Context, batch []*claimItem) {
 	if len(batch) == 1 {
 		it := batch[0]
-		it.Res, it.Err = s.laneSession.claim(ctx, it.Req)
+		it.Res, it.Err = s.shortWaitSession.claim(ctx, it.Req)
 		if pgwire.Code(it.Err) == pgwire.LockNotAvailable {
 			it.Err = errRowLocked
 		}
@@ -274,7 +274,7 @@ func (j *journal) Erase(ctx context.Context, seen store.Seen) error {
 	if err := store.CheckErase(seen); err != nil {
 		return err
 	}
-	err := s.laneSession.erase(ctx, &seen)
+	err := s.shortWaitSession.erase(ctx, &seen)
 	if pgwire.Code(err) == pgwire.LockNotAvailable {
 		err = s.waitForLock(ctx, func() error { return s.waitSession.erase(ctx, &seen) })
 	}

@@ -154,8 +154,8 @@ func (s *Store) notifyEnd(id pgtype.UUID) {
 // begins its transaction, which looks again under the key's lock.
 
 type (
-	replayLane = coalesce.Lane[replayRequest, store.Found]
-	replayItem = coalesce.Item[replayRequest, store.Found]
+	replayBatcher = coalesce.Batcher[replayRequest, store.Found]
+	replayItem    = coalesce.Item[replayRequest, store.Found]
 )
 
 type replayRequest struct {
@@ -166,7 +166,7 @@ type replayRequest struct {
 // replayTimeout limits a lookup. After it the call goes on with its transaction.
 const replayTimeout = time.Second
 
-func (s *Store) newReplayLane() *replayLane {
+func (s *Store) newReplayBatcher() *replayBatcher {
 	return coalesce.New(s.flushReplays, &coalesce.Options[replayRequest]{MaxBatch: s.options.MaxBatch})
 }
 
@@ -177,7 +177,7 @@ func (s *Store) flushReplays(ctx context.Context, batch []*replayItem) {
 	if len(batch) == 1 {
 		it := batch[0]
 		var r reading
-		r, it.Err = s.laneSession.get(ctx, it.Req.key)
+		r, it.Err = s.shortWaitSession.get(ctx, it.Req.key)
 		it.Res, it.Err = s.confirmed(ctx, "look up a replay", r, it.Err)
 		return
 	}

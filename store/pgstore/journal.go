@@ -29,7 +29,7 @@ func (j *journal) RecordStep(ctx context.Context, l store.Lease, step store.Step
 	if err := ctx.Err(); err != nil {
 		return pgwire.Explain("record a step", err)
 	}
-	err := s.laneSession.recordStep(ctx, &l, &step)
+	err := s.shortWaitSession.recordStep(ctx, &l, &step)
 	if pgwire.Code(err) == pgwire.LockNotAvailable {
 		err = s.waitForLock(ctx, func() error { return s.waitSession.recordStep(ctx, &l, &step) })
 	}

@@ -19,8 +19,8 @@ import (
 )
 
 type (
-	settleLane = coalesce.Lane[*settleRequest, struct{}]
-	settleItem = coalesce.Item[*settleRequest, struct{}]
+	settleBatcher = coalesce.Batcher[*settleRequest, struct{}]
+	settleItem    = coalesce.Item[*settleRequest, struct{}]
 )
 
 // settleRequest is one settlement as its statement takes it.
@@ -39,7 +39,7 @@ func newSettleRequest(lease *store.Lease, settlement *store.Settlement) (*settle
 // errNotHeld: no row matches the lease. The settlement may have been written before.
 var errNotHeld = errors.New("the lease is not held")
 
-func (s *Store) newSettleLane() *settleLane {
+func (s *Store) newSettleBatcher() *settleBatcher {
 	return coalesce.New(s.flushSettles, &coalesce.Options[*settleRequest]{
 		MaxBatch: s.options.MaxBatch, QueuedPerFlush: queuedPerFlush, Flushers: s.options.Flushers,
 		Conflict: func(r **settleRequest) uint64 { return table.KeyHash((*r).id) },
@@ -58,7 +58,7 @@ func (s *Store) flushSettles(ctx context.Context, batch []*settleItem) {
 	defer cancel()
 	if len(batch) == 1 {
 		it := batch[0]
-		it.Err = s.laneSession.settle(ctx, it.Req)
+		it.Err = s.shortWaitSession.settle(ctx, it.Req)
 		if pgwire.Code(it.Err) == pgwire.LockNotAvailable {
 			it.Err = errRowLocked
 		}
@@ -225,9 +225,9 @@ func leaseArrays(rows []leaseRow) []any {
 	return []any{ids, owners, fences}
 }
 
-type confirmLane = coalesce.Lane[struct{}, struct{}]
+type confirmBatcher = coalesce.Batcher[struct{}, struct{}]
 
-func (s *Store) newConfirmLane() *confirmLane {
+func (s *Store) newConfirmBatcher() *confirmBatcher {
 	return coalesce.New(s.flushConfirms, &coalesce.Options[struct{}]{MaxBatch: math.MaxInt32, Flushers: 2})
 }
 

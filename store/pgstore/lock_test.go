@@ -82,12 +82,12 @@ func TestLockedRow_OtherKeys_NotDelayed(t *testing.T) {
 	}
 }
 
-// A claim that hangs in its lane, longer than it ever may, takes one flusher.
+// A claim that hangs in its batch, longer than it ever may, takes one flusher.
 func TestClaim_Hangs_OtherKeysNotDelayed(t *testing.T) {
 	for _, relaxed := range []bool{false, true} {
 		t.Run(fmt.Sprint("relaxed ", relaxed), func(t *testing.T) {
 			s := openNew(t, &Options{RelaxedClaims: relaxed})
-			s.laneSession = s.newSession("10min")
+			s.shortWaitSession = s.newSession("10min")
 			tx := beginTx(t, s, txDefaults)
 			if f, err := s.Tx(tx).Claim(t.Context(), proposal("stuck")); err != nil || !f.Won {
 				t.Fatalf("won %v, error %v", f.Won, err)
@@ -226,7 +226,7 @@ func TestRenew_CommitRefused_RenewsAgain(t *testing.T) {
 }
 
 // A renewal that comes too late ends a run.
-func TestRenew_LanesBusy_NotDelayed(t *testing.T) {
+func TestRenew_BatchersBusy_NotDelayed(t *testing.T) {
 	t.Parallel()
 	s := openNew(t, &Options{Connections: 3})
 	r := claim(t, s, "k")

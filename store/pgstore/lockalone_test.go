@@ -8,9 +8,9 @@ import (
 	"github.com/semel-go/semel/store/coalesce"
 )
 
-// A settlement whose row is locked for longer than its lane waits is not busy
+// A settlement whose row is locked for longer than its batch waits is not busy
 // yet: it waits outside, whether it went by itself or came out of a batch.
-func TestSettle_RowLocked_WaitsOutsideLane(t *testing.T) {
+func TestSettle_RowLocked_WaitsOutsideBatch(t *testing.T) {
 	t.Parallel()
 	for name, out := range map[string]bool{"by itself": false, "out of a batch": true} {
 		t.Run(name, func(t *testing.T) {

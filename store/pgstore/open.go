@@ -60,9 +60,9 @@ func open(ctx context.Context, cfg *pgxpool.Config, app *pgxpool.Pool, o *Option
 		_ = s.Close()
 		return nil, pgwire.Explain("open", pgwire.ExplainPrepared(err))
 	}
-	s.laneSession, s.waitSession = s.newSession(table.LaneLockTimeout), s.newSession(pgwire.Millis(opt.LockTimeout))
+	s.shortWaitSession, s.waitSession = s.newSession(table.ShortLockTimeout), s.newSession(pgwire.Millis(opt.LockTimeout))
 	s.waitSlots = make(chan struct{}, max(1, opt.Connections-2*opt.Flushers-1))
-	s.claims, s.settles, s.replays, s.confirms = s.newClaimLane(), s.newSettleLane(), s.newReplayLane(), s.newConfirmLane()
+	s.claims, s.settles, s.replays, s.confirms = s.newClaimBatcher(), s.newSettleBatcher(), s.newReplayBatcher(), s.newConfirmBatcher()
 	return s, nil
 }
 

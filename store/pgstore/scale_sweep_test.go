@@ -58,14 +58,14 @@ type traffic struct {
 // took, the shortest first.
 func (f *traffic) during(t *testing.T, name string, fn func()) []time.Duration {
 	t.Helper()
-	const lanes = 32
+	const workers = 32
 	ctx, cancel := context.WithCancel(t.Context())
-	each := make([][]time.Duration, lanes)
+	each := make([][]time.Duration, workers)
 	var all sync.WaitGroup
-	for w := range lanes {
+	for w := range workers {
 		all.Go(func() {
-			every := time.Second * lanes / time.Duration(f.rate)
-			<-time.After(every * time.Duration(w) / lanes) // not all at once
+			every := time.Second * workers / time.Duration(f.rate)
+			<-time.After(every * time.Duration(w) / workers) // not all at once
 			tick := time.NewTicker(every)
 			defer tick.Stop()
 			for i := 0; ; i++ {

@@ -23,17 +23,17 @@ type Store struct {
 	options            Options
 	sql                *table.Statements
 	txSQL              *table.Statements // in transactions, whose commits must never be relaxed
-	laneSession        *session          // waits for table.LaneLockTimeout
+	shortWaitSession   *session          // waits for table.ShortLockTimeout
 	waitSession        *session          // waits for Options.LockTimeout
 	idleTimeout        string            // Options.MaxIdleTx as the server takes it
 	id                 pgtype.UUID       // semel_meta.store, which identifies the schema
 	appPool            *pgxpool.Pool     // of Atomic.Run; see ownsAppPool
 	ownPool            *pgxpool.Pool     // claims, settlements, reads
 	renewalPool        *pgxpool.Pool     // renewals only: one connection and spare ones
-	claims             *claimLane
-	settles            *settleLane
-	replays            *replayLane // lookups of Atomic.Run before a transaction
-	confirms           *confirmLane
+	claims             *claimBatcher
+	settles            *settleBatcher
+	replays            *replayBatcher // lookups of Atomic.Run before a transaction
+	confirms           *confirmBatcher
 	commits            pgwire.CommitWatch // of the connections that the store opens
 	listener           *notify.Listener   // with Options.Notify, or nil
 	parts              []part             // the partitions, or the whole table
@@ -69,7 +69,7 @@ func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error
 	}
 	r, err := s.claims.Do(ctx, &p)
 	if errors.Is(err, errSendAlone) {
-		if r, err = s.laneSession.claim(ctx, &p); pgwire.Code(err) == pgwire.LockNotAvailable {
+		if r, err = s.shortWaitSession.claim(ctx, &p); pgwire.Code(err) == pgwire.LockNotAvailable {
 			err = errRowLocked
 		}
 	}
@@ -105,7 +105,7 @@ func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (st
 	if err := ctx.Err(); err != nil {
 		return store.Found{}, pgwire.Explain("swap", err)
 	}
-	r, err := s.laneSession.swap(ctx, seen, &p)
+	r, err := s.shortWaitSession.swap(ctx, seen, &p)
 	if pgwire.Code(err) == pgwire.LockNotAvailable {
 		err = s.waitForLock(ctx, func() (err error) {
 			r, err = s.waitSession.swap(ctx, seen, &p)
@@ -134,7 +134,7 @@ func (s *Store) Settle(ctx context.Context, l store.Lease, t store.Settlement) e
 		_, err = s.settles.Do(ctx, r)
 	}
 	if errors.Is(err, errSendAlone) {
-		if err = s.laneSession.settle(ctx, r); pgwire.Code(err) == pgwire.LockNotAvailable {
+		if err = s.shortWaitSession.settle(ctx, r); pgwire.Code(err) == pgwire.LockNotAvailable {
 			err = errRowLocked
 		}
 	}
@@ -278,17 +278,17 @@ func (s *Store) confirmed(ctx context.Context, what string, r reading, err error
 	return r.Found, nil
 }
 
-// laneStore claims and swaps without waiting long for locks.
-type laneStore struct{ *Store }
+// shortWaitStore claims and swaps without waiting long for locks.
+type shortWaitStore struct{ *Store }
 
 // Claim implements store.Store.
-func (s laneStore) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
-	r, err := s.laneSession.claim(ctx, &p)
+func (s shortWaitStore) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
+	r, err := s.shortWaitSession.claim(ctx, &p)
 	return r.Found, err
 }
 
 // Swap implements store.Store.
-func (s laneStore) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
-	r, err := s.laneSession.swap(ctx, seen, &p)
+func (s shortWaitStore) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
+	r, err := s.shortWaitSession.swap(ctx, seen, &p)
 	return r.Found, err
 }

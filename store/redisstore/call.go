@@ -11,8 +11,8 @@ import (
 )
 
 type (
-	lane = coalesce.Lane[*call, struct{}]
-	item = coalesce.Item[*call, struct{}]
+	batcher = coalesce.Batcher[*call, struct{}]
+	item    = coalesce.Item[*call, struct{}]
 )
 
 // call is one script for one record, and its answer.
@@ -37,9 +37,9 @@ func (s *Store) newCall(sc *script, k *store.Key, t terms, args ...[]byte) *call
 	return c
 }
 
-// newLane makes a lane for changes or for reads. It sends concurrent calls
+// newBatcher makes a batcher for changes or for reads. It sends concurrent calls
 // together.
-func (s *Store) newLane(changes bool) *lane {
+func (s *Store) newBatcher(changes bool) *batcher {
 	o := &coalesce.Options[*call]{MaxBatch: s.opt.MaxBatch, Flushers: s.opt.Flushers, Detached: !s.heedsContext()}
 	send := s.exchange
 	if changes {
@@ -55,8 +55,8 @@ func (s *Store) newLane(changes bool) *lane {
 	}, o)
 }
 
-// do sends a call through the lane of its node and returns its error.
-func (s *Store) do(ctx context.Context, ls *lanes, c *call) error {
+// do sends a call through the batcher of its node and returns its error.
+func (s *Store) do(ctx context.Context, ls *batchers, c *call) error {
 	if _, err := ls.forNode(s.nodeOf(ctx, c)).Do(ctx, c); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/semel-go/semel/sweep"
 )
 
-// A node of a cluster hangs, and takes all that its lanes may have in flight
+// A node of a cluster hangs, and takes all that its batchers may have in flight
 // with it: calls for keys of the other nodes go on.
 func TestCluster_NodeHangs_OtherNodesAnswer(t *testing.T) {
 	t.Parallel()
@@ -192,14 +192,14 @@ func TestCluster_NodeHangs_OthersAreListedAndSwept(t *testing.T) {
 	}
 }
 
-// A node that is first met when the store is closed has no lane that takes
+// A node that is first met when the store is closed has no batcher that takes
 // anything.
-func TestLanes_LaneMadeAfterClose_IsClosed(t *testing.T) {
+func TestBatchers_BatcherMadeAfterClose_IsClosed(t *testing.T) {
 	s := openNew(t, nil)
-	ls := newLanes(func() *lane { return s.newLane(true) })
+	ls := newBatchers(func() *batcher { return s.newBatcher(true) })
 	before := ls.forNode("before")
 	if ls.forNode("before") != before || ls.forNode("other") == before {
-		t.Error("a node has one lane, of its own")
+		t.Error("a node has one batcher, of its own")
 	}
 	ls.close()
 	for _, node := range []string{"before", "after"} {

@@ -93,8 +93,8 @@ var (
 	claim, complete, get                    = recordtest.Claim, recordtest.Complete, recordtest.Get
 )
 
-// queued is how many calls wait in the lanes of one kind.
-func (ls *lanes) queued() (n int) {
+// queued is how many calls wait in the batchers of one kind.
+func (ls *batchers) queued() (n int) {
 	ls.mu.RLock()
 	defer ls.mu.RUnlock()
 	n = ls.only.Queued()

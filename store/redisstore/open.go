@@ -38,8 +38,8 @@ func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	} else {
 		s.inspections.byNode = map[string]*inspection{}
 	}
-	changes, reads := func() *lane { return s.newLane(true) }, func() *lane { return s.newLane(false) }
-	s.changes, s.settles, s.reads = newLanes(changes), newLanes(changes), newLanes(reads)
+	changes, reads := func() *batcher { return s.newBatcher(true) }, func() *batcher { return s.newBatcher(false) }
+	s.changes, s.settles, s.reads = newBatchers(changes), newBatchers(changes), newBatchers(reads)
 	return s, nil
 }
 

@@ -20,9 +20,9 @@ type Store struct {
 	client     redis.UniversalClient
 	cluster    *redis.ClusterClient // the client, if it is one of a cluster
 	sweptFence string               // its Redis key on a single server
-	changes    *lanes               // claims and swaps
-	settles    *lanes
-	reads      *lanes
+	changes    *batchers            // claims and swaps
+	settles    *batchers
+	reads      *batchers
 	opened     bool // the client is the store's
 	closed     atomic.Bool
 
@@ -245,7 +245,7 @@ func (s *Store) get(ctx context.Context, k *store.Key) (store.Found, error) {
 }
 
 // look sends a call that reads a record.
-func (s *Store) look(ctx context.Context, ls *lanes, k *store.Key, c *call) (f store.Found, err error) {
+func (s *Store) look(ctx context.Context, ls *batchers, k *store.Key, c *call) (f store.Found, err error) {
 	if s.closed.Load() {
 		return f, ErrClosed
 	}

@@ -229,9 +229,9 @@ func TestRenew_ChangesQueued_GoesFirst(t *testing.T) {
 // queued waits until n changes are queued while one is in flight.
 func queued(t *testing.T, s *Store, n int) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); s.writer.lane.Queued() < n; runtime.Gosched() {
+	for deadline := time.Now().Add(time.Minute); s.writer.batcher.Queued() < n; runtime.Gosched() {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d changes are queued, want %d", s.writer.lane.Queued(), n)
+			t.Fatalf("%d changes are queued, want %d", s.writer.batcher.Queued(), n)
 		}
 	}
 }

@@ -150,7 +150,7 @@ func TestLockedFile_CallerOfTimerLeaves_TimerIsSetLater(t *testing.T) {
 		return err
 	}
 	queued := func(n int) {
-		for s.writer.lane.Queued() != n {
+		for s.writer.batcher.Queued() != n {
 			runtime.Gosched()
 		}
 	}

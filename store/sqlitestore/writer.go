@@ -16,20 +16,20 @@ import (
 type change func(k *work) error
 
 type (
-	lane = coalesce.Lane[change, struct{}]
-	item = coalesce.Item[change, struct{}]
+	batcher = coalesce.Batcher[change, struct{}]
+	item    = coalesce.Item[change, struct{}]
 )
 
 // writer owns the connection for all changes outside of the application's
 // transactions. Changes that arrive while a transaction commits share the next
 // one. Safe for concurrent use.
 type writer struct {
-	db   *sql.DB
-	now  func() time.Time
-	busy time.Duration
-	gate *gate
-	lane *lane
-	file *identity
+	db      *sql.DB
+	now     func() time.Time
+	busy    time.Duration
+	gate    *gate
+	batcher *batcher
+	file    *identity
 
 	// Only the flush uses these, and there is one at a time.
 	conn  *sql.Conn // nil: not open
@@ -39,19 +39,19 @@ type writer struct {
 
 func newWriter(db *sql.DB, o *Options, g *gate, file *identity) *writer {
 	w := &writer{db: db, now: o.Now, busy: o.BusyTimeout, gate: g, file: file}
-	w.lane = coalesce.New(w.flush, &coalesce.Options[change]{MaxBatch: o.MaxBatch})
+	w.batcher = coalesce.New(w.flush, &coalesce.Options[change]{MaxBatch: o.MaxBatch})
 	return w
 }
 
 // do runs and commits c.
 func (w *writer) do(ctx context.Context, c change) error {
-	_, err := w.lane.Do(ctx, c)
+	_, err := w.batcher.Do(ctx, c)
 	return w.explain(err)
 }
 
 // urgent is do ahead of queued changes.
 func (w *writer) urgent(ctx context.Context, c change) error {
-	_, err := w.lane.Urgent(ctx, c)
+	_, err := w.batcher.Urgent(ctx, c)
 	return w.explain(err)
 }
 
@@ -64,7 +64,7 @@ func (w *writer) explain(err error) error {
 
 // close waits until queued changes have their answers, and closes the connection.
 func (w *writer) close() {
-	w.lane.Close()
+	w.batcher.Close()
 	w.disconnect(nil)
 }
 

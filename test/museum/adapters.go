@@ -101,14 +101,14 @@ var adapters = []Mutant{
 		Old: "metadata(t.TopicID, c.Offset, n.after, n.last)", New: "metadata([16]byte{}, c.Offset, n.after, n.last)",
 	},
 	{
-		Name: "Kafka: a partition comes back with the pause of an earlier time", Rule: "lanes",
+		Name: "Kafka: a partition comes back with the pause of an earlier time", Rule: "isolation",
 		Dir: kafka, Func: "(*Source).assigned", Package: kafka, Run: "TestAssigned_PausedBefore_IsResumed",
 		Old: "cl.ResumeFetchPartitions(came)", New: "_ = cl",
 	},
 	{
 		Name: "Kafka: what is behind a refused letter overtakes it", Rule: "ack",
-		Dir: kafka, Func: "(*batches).handle", Package: kafka, Run: "TestSettle_LetterRefused_LaterMessagesOfTheLaneWait",
-		Old: "open[w.lane] = true", New: "",
+		Dir: kafka, Func: "(*batches).handle", Package: kafka, Run: "TestSettle_LetterRefused_LaterMessagesOfTheKeyWait",
+		Old: "open[w.orderKey] = true", New: "",
 	},
 	{
 		Name: "Kafka: a record given back goes behind the others", Rule: "ack",

@@ -9,12 +9,12 @@ var consumers = []Mutant{
 		Old: `log(context.Background(), pkg+": Backoff panicked; the pause is the default one", p)`, New: "panic(p)",
 	},
 	{
-		Name: "an Observe that panics ends the process of a consumer", Rule: "lanes",
+		Name: "an Observe that panics ends the process of a consumer", Rule: "isolation",
 		Dir: "internal/callback", Func: "Do", Package: consumer, Run: "TestServe_ObservePanics_GoesOn",
 		Old: `log(ctx, name+" panicked", p)`, New: "panic(p)",
 	},
 	{
-		Name: "messages of a shard that is down take all handlers", Rule: "lanes",
+		Name: "messages of a shard that is down take all handlers", Rule: "isolation",
 		Dir: consumer, Func: "(*session).wakeSuspects", Package: consumer, Run: "TestSuspects_ShardDown_TakeAQuarterOfHandlers",
 		Old: "max(1, s.c.opt.Concurrency/4)", New: "max(1, s.c.opt.Concurrency)",
 	},
@@ -70,26 +70,26 @@ var consumers = []Mutant{
 	},
 	{
 		Name: "a letter that was refused once is overtaken by later letters of its order key", Rule: "order",
-		Dir: consumer, Func: "(*task).mayBeOvertaken", Package: consumer, Run: "TestLetter_IsRefused_NextLetterOfTheLaneWaits",
+		Dir: consumer, Func: "(*task).mayBeOvertaken", Package: consumer, Run: "TestLetter_IsRefused_NextLetterOfTheKeyWaits",
 		Old: "(t.disp.Action == driver.Ack ||", New: "(t.failed > 0 ||",
 	},
 	{
-		Name: "a letter that is held for ever stops its order key", Rule: "lanes",
-		Dir: consumer, Func: "(*task).mayBeOvertaken", Package: consumer, Run: "TestLetter_IsHeldForEver_LaneGoesOn",
+		Name: "a letter that is held for ever stops its order key", Rule: "isolation",
+		Dir: consumer, Func: "(*task).mayBeOvertaken", Package: consumer, Run: "TestLetter_IsHeldForEver_KeyGoesOn",
 		Old: "|| t.failed >= maxSettlements)", New: ")",
 	},
 	{
-		Name: "letters that hang take the places of handlers when they are tried again", Rule: "lanes",
+		Name: "letters that hang take the places of handlers when they are tried again", Rule: "isolation",
 		Dir: consumer, Func: "(*session).start", Package: consumer, Run: "TestLetter_Hangs_OtherMessagesAreServed",
 		Old: "if t.step == stepRun {", New: "if t.step != stepReturn {",
 	},
 	{
-		Name: "letters that hang keep the places of their handlers", Rule: "lanes",
+		Name: "letters that hang keep the places of their handlers", Rule: "isolation",
 		Dir: consumer, Func: "(*session).firstSettlement", Package: consumer, Run: "TestLetter_Hangs_OtherMessagesAreServed",
 		Old: "case s.settling <- t:", New: "case s.settling <- &task{}:",
 	},
 	{
-		Name: "letters that hang fill the limit of messages in work", Rule: "lanes",
+		Name: "letters that hang fill the limit of messages in work", Rule: "isolation",
 		Dir: consumer, Func: "(*session).wake", Package: consumer, Run: "TestLetter_Hangs_OtherMessagesAreServed",
 		Old: "if t.step == stepRun {", New: "if true {",
 	},
@@ -136,7 +136,7 @@ var consumers = []Mutant{
 		Old: "s.extends.resume(t.d)", New: "",
 	},
 	{
-		Name: "a message is given back while the source still takes", Rule: "lanes",
+		Name: "a message is given back while the source still takes", Rule: "isolation",
 		Dir: consumer, Func: "(*session).startReady", Package: consumer, Run: "TestServe_ContextEnds_StopsTheSource",
 		Old: "case s.returning || t.revoked():", New: "case s.draining || t.revoked():",
 	},
@@ -161,12 +161,12 @@ var consumers = []Mutant{
 		Old: "t.uncommitted && t.forgiven < maxForgiven {", New: "t.uncommitted {",
 	},
 	{
-		Name: "one key fills the room of all", Rule: "lanes",
+		Name: "one key fills the room of all", Rule: "isolation",
 		Dir: consumer, Func: "(*session).fetchLimit", Package: consumer, Run: "TestServe_OneKeyFails_OtherKeysAreServed",
 		Old: "most-(s.taken-s.room.messages)", New: "most-s.taken",
 	},
 	{
-		Name: "the room of those that wait has no end", Rule: "lanes",
+		Name: "the room of those that wait has no end", Rule: "isolation",
 		Dir: consumer, Func: "(*session).fetchLimit", Package: consumer, Run: "TestServe_RoomIsFull_TakesNoMore",
 		Old: "s.c.opt.Waiting-s.room.messages)", New: "most)",
 	},

@@ -5,7 +5,7 @@ package museum
 // that is away for each message.
 var deliveries = []Mutant{
 	{
-		Name: "deliver: a message of Kafka that waits stops its partition, however many may wait", Rule: "lanes",
+		Name: "deliver: a message of Kafka that waits stops its partition, however many may wait", Rule: "isolation",
 		Dir: "cmd/semel/semel-deliver/internal/address", Func: "(*address).kafkaOptions", Package: "cmd/semel/semel-deliver/internal/address", Run: "TestKafkaOptions_InFlight_SetsOutstanding",
 		Old: "max(leastOutstanding, waitingShare*o.InFlight)", New: "leastOutstanding",
 	},

@@ -41,7 +41,7 @@ func notCaught(format string, args ...any) verdict {
 // build of the tests of each package; the others have builds of their own.
 type jury struct {
 	root, scratch string
-	lanes         chan lane
+	slots         chan slot
 	edits         map[*Mutant]*edit
 	numbers       map[*Mutant]int // of those that share the builds: the number that switches the mutant on
 	shared        *overlay
@@ -53,18 +53,18 @@ type tests struct {
 	numbers     map[*Mutant]int
 }
 
-// lane is what one run of tests at a time has for itself.
-type lane struct {
+// slot is what one run of tests at a time has for itself.
+type slot struct {
 	environment []string
 }
 
-func newJury(root, scratch string, lanes []lane) *jury {
+func newJury(root, scratch string, slots []slot) *jury {
 	j := &jury{
-		root: root, scratch: scratch, lanes: make(chan lane, len(lanes)),
+		root: root, scratch: scratch, slots: make(chan slot, len(slots)),
 		edits: map[*Mutant]*edit{}, numbers: map[*Mutant]int{}, shared: newOverlay(scratch),
 	}
-	for _, l := range lanes {
-		j.lanes <- l
+	for _, l := range slots {
+		j.slots <- l
 	}
 	return j
 }
@@ -176,20 +176,20 @@ func (j *jury) judgePackage(ctx context.Context, built *tests, mutants []*Mutant
 	var baseErr error
 	baseEnded := make(chan struct{})
 	var running sync.WaitGroup
-	free := <-j.lanes
+	free := <-j.slots
 	running.Go(func() {
 		defer close(baseEnded)
-		defer func() { j.lanes <- free }()
+		defer func() { j.slots <- free }()
 		base, baseErr = runWithoutMutant(ctx, testRun{
 			dir: j.path(built.dir), binary: built.binary,
 			run: anyOf(runs), limit: packageLimit, environment: free.environment,
 		})
 	})
 	for _, m := range mutants { // beside the run without a mutant, because that takes long
-		free := <-j.lanes
+		free := <-j.slots
 		running.Go(func() {
 			v := j.try(ctx, free, built, m)
-			j.lanes <- free
+			j.slots <- free
 			<-baseEnded
 			if baseErr != nil {
 				v = notCaught("THE TESTS FAIL WITHOUT A MUTANT: %v", baseErr)
@@ -247,7 +247,7 @@ func unfit(m *Mutant, base *report) string {
 }
 
 // try runs the tests of the mutant with it.
-func (j *jury) try(ctx context.Context, free lane, built *tests, m *Mutant) verdict {
+func (j *jury) try(ctx context.Context, free slot, built *tests, m *Mutant) verdict {
 	r := &testRun{
 		dir: j.path(m.Package), binary: built.binary, bug: built.numbers[m],
 		run: m.Run, limit: mutantLimit, failFast: true, environment: free.environment,

@@ -137,7 +137,7 @@ func TestJury_SampleModule_TellsCaughtFromSurvived(t *testing.T) {
 	}
 	got := map[string]verdict{}
 	verdicts := make(chan func(), len(mutants))
-	err := newJury(newModule(t), t.TempDir(), make([]lane, 2)).judge(t.Context(), pointers, func(m *Mutant, v verdict) {
+	err := newJury(newModule(t), t.TempDir(), make([]slot, 2)).judge(t.Context(), pointers, func(m *Mutant, v verdict) {
 		verdicts <- func() { got[m.Name] = v }
 	})
 	if err != nil {

@@ -84,9 +84,9 @@ var kafkas = []Mutant{
 		Old: "if last.isKnown() {", New: "if !last.isKnown() {",
 	},
 	{
-		Name: "Kafka: the dead letters of a lane overtake each other", Rule: "lanes",
-		Dir: kafka, Func: "(*batches).settleAll", Package: "consume/semelkafka", Run: "TestSettle_LettersOfALane_KeepTheirOrder",
-		Old: "open[w.lane] = true", New: "open[w.lane] = false",
+		Name: "Kafka: the dead letters of an order key overtake each other", Rule: "isolation",
+		Dir: kafka, Func: "(*batches).settleAll", Package: "consume/semelkafka", Run: "TestSettle_LettersOfAKey_KeepTheirOrder",
+		Old: "open[w.orderKey] = true", New: "open[w.orderKey] = false",
 	},
 	{
 		Name: "Kafka: after a skip to the end a ledger waits for the deleted messages", Rule: "rule 14",
@@ -104,7 +104,7 @@ var kafkas = []Mutant{
 		Old: "return it.Message == w.m }", New: "return true }",
 	},
 	{
-		Name: "Kafka: a batch is prepared beyond the end of the one before it", Rule: "lanes",
+		Name: "Kafka: a batch is prepared beyond the end of the one before it", Rule: "isolation",
 		Dir: kafka, Func: "(*batches).handlePrepared", Package: "consume/semelkafka/kafkatest", Run: "TestServeBatches_HandlerCallsGoexit_EndsThePreparation",
 		Old: "defer looks.Wait()", New: "",
 	},
@@ -114,7 +114,7 @@ var kafkas = []Mutant{
 		Old: "_ = d.Nak(ctx, 0)", New: "_ = d",
 	},
 	{
-		Name: "Kafka: a partition without a leader stops all that came with it", Rule: "lanes",
+		Name: "Kafka: a partition without a leader stops all that came with it", Rule: "isolation",
 		Dir: kafka, Func: "(*Source).adjust", Package: "consume/semelkafka/kafkatest", Run: "TestStart_OnePartitionHasNoLeader_OthersAreServed",
 		Old: "case <-wait.C:", New: "case <-(chan time.Time)(nil):",
 	},
@@ -134,8 +134,8 @@ var kafkas = []Mutant{
 		Old: "s.awaitBeginnings(ctx, left)", New: "",
 	},
 	{
-		Name: "Kafka: a lane is due when its last message is", Rule: "rule 14",
-		Dir: kafka, Func: "(*batches).hold", Package: "consume/semelkafka", Run: "TestHold_Lane_IsDueWithItsFirstMessage",
+		Name: "Kafka: an order key is due when its last message is", Rule: "rule 14",
+		Dir: kafka, Func: "(*batches).hold", Package: "consume/semelkafka", Run: "TestHold_OrderKey_IsDueWithItsFirstMessage",
 		Old: "due.After(h.due) && !slices.ContainsFunc(h.works, w.waitsFor) {", New: "due.After(h.due) {",
 	},
 	{

@@ -71,7 +71,7 @@ var lambdas = []Mutant{
 	{
 		Name: "Lambda: a later message of a FIFO group overtakes one that failed", Rule: "batch",
 		Dir: lambda, Func: "(*batch).runOne", Package: lambda, Run: "TestSQS_FIFO",
-		Old: "case b.stopped[r.lane]:", New: "case false:",
+		Old: "case b.stopped[r.group]:", New: "case false:",
 	},
 	{
 		Name: "Lambda: a failure stops the other groups, too", Rule: "batch",

@@ -25,9 +25,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// laneCount is how many runs of tests there are at a time. Most tests wait for
+// slotCount is how many runs of tests there are at a time. Most tests wait for
 // servers and clocks, so there are more than a small machine has processors.
-const laneCount = 6
+const slotCount = 6
 
 // TestMuseum requires that its tests catch each mutant, or each that -run names.
 func TestMuseum(t *testing.T) {
@@ -46,7 +46,7 @@ func TestMuseum(t *testing.T) {
 		}
 	}
 	var own servers
-	lanes, err := own.lanes(laneCount)
+	slots, err := own.slots(slotCount)
 	t.Cleanup(func() {
 		if err := own.close(); err != nil {
 			t.Errorf("end the servers: %v", err)
@@ -58,7 +58,7 @@ func TestMuseum(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	judged := make(chan error, 1)
 	go func() {
-		err := newJury(root, t.TempDir(), lanes).judge(ctx, chosen, func(m *Mutant, v verdict) { verdicts[m] <- v })
+		err := newJury(root, t.TempDir(), slots).judge(ctx, chosen, func(m *Mutant, v verdict) { verdicts[m] <- v })
 		cancel() // no verdict comes any more
 		judged <- err
 	}()

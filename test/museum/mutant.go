@@ -27,13 +27,13 @@ type Mutant struct {
 
 // The directories that most exhibits name.
 const (
-	core  = "."
-	seam  = "store"
-	mem   = "store/memstore"
-	lite  = "store/sqlitestore"
-	lanes = "store/coalesce"
-	flow  = "saga"
-	door  = "semelhttp"
+	core        = "."
+	seam        = "store"
+	mem         = "store/memstore"
+	lite        = "store/sqlitestore"
+	coalesceDir = "store/coalesce"
+	flow        = "saga"
+	door        = "semelhttp"
 
 	upstream = "cmd/semel/internal/upstream"
 	sidecar  = "cmd/semel/internal/proxy"

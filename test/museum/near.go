@@ -117,7 +117,7 @@ var caches = []Mutant{
 		New: "",
 	},
 	{
-		Name: "a front that fails is asked again and again", Rule: "lanes",
+		Name: "a front that fails is asked again and again", Rule: "isolation",
 		Dir: nearby, Func: "(*front).call", Package: nearby, Run: "TestFront_Failed_RestsForFrontRest",
 		Old: "f.restUntil.Store(now.mono + int64(f.rest))", New: "f.restUntil.Store(now.mono)",
 	},
@@ -223,7 +223,7 @@ var shardings = []Mutant{
 		Old: "{ return s.optional }", New: "{ return s.shards[0].st }",
 	},
 	{
-		Name: "a shard that hangs holds up all renewals", Rule: "lanes",
+		Name: "a shard that hangs holds up all renewals", Rule: "isolation",
 		Dir: shards, Func: "next", Package: shards, Run: "TestRenew_ShardHangs_OthersAreRenewed|TestGuard_ShardHangs_HandlerKeepsLease",
 		Old: `
 			case <-ctx.Done():
@@ -235,7 +235,7 @@ var shardings = []Mutant{
 			select {`,
 	},
 	{
-		Name: "a shard that is down fails all renewals", Rule: "lanes",
+		Name: "a shard that is down fails all renewals", Rule: "isolation",
 		Dir: shards, Func: "(*Store).Renew", Package: shards, Run: "TestShardDown_OnlyItsKeys_Fail",
 		Old: "if errs[at] = answers[n].err; errs[at] == nil {",
 		New: `
@@ -250,7 +250,7 @@ var shardings = []Mutant{
 		Old: `p.inner != "" || len(all.Lapsed) > 0 || all`, New: `p.inner != "" || all`,
 	},
 	{
-		Name: "a shard that fails ends the sweep", Rule: "lanes",
+		Name: "a shard that fails ends the sweep", Rule: "isolation",
 		Dir: seam, Func: "SweepParts", Package: shards, Run: "TestSweep_ShardFails_OthersAreSwept|TestSweep_ShardFailsOnce_IsSweptInSamePass",
 		Old: "case ctx.Err() == nil && !p.again:", New: "case ctx.Err() == nil && p.again && false:",
 	},
@@ -280,7 +280,7 @@ var shardings = []Mutant{
 		Old: "if err != nil && !errors.Is(err, store.ErrCorrupt) {", New: "if err != nil {",
 	},
 	{
-		Name: "a shard that hangs hides the records of the others", Rule: "lanes",
+		Name: "a shard that hangs hides the records of the others", Rule: "isolation",
 		Dir: shards, Func: "lister.list", Package: shards, Run: "TestList_ShardHangs_YieldsOthersThenError",
 		Old: "store.PartContext(ctx)", New: "context.WithCancel(ctx)",
 	},

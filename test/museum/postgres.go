@@ -75,7 +75,7 @@ var postgreses = []Mutant{
 	},
 	{
 		Name: "PostgreSQL: a renewal queues with claims", Rule: "rule 7",
-		Dir: postgres, Func: "(*Store).leases", Package: postgres, Run: "TestRenew_LanesBusy_NotDelayed",
+		Dir: postgres, Func: "(*Store).leases", Package: postgres, Run: "TestRenew_BatchersBusy_NotDelayed",
 		Old: "s.renewalPool.Query(", New: "s.ownPool.Query(",
 	},
 	{
@@ -117,7 +117,7 @@ var postgreses = []Mutant{
 		Old: "AND r.header IS NULL AND r.body IS NULL", New: "AND r.header IS NULL",
 	},
 	{
-		Name: "PostgreSQL: a place to wait is not given back", Rule: "lanes",
+		Name: "PostgreSQL: a place to wait is not given back", Rule: "isolation",
 		Dir: postgres, Func: "(*Store).waitForLock", Package: postgres, Run: "TestLockedRow_LockTimeout_ErrBusy",
 		Old: `
 			defer func() { <-s.waitSlots }()

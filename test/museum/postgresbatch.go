@@ -112,7 +112,7 @@ var postgresBatches = []Mutant{
 		Old: "try.prefetch.leaveOut(other.rows)", New: "",
 	},
 	{
-		Name: "PostgreSQL, batches: a drop does not wait for its look", Rule: "lanes",
+		Name: "PostgreSQL, batches: a drop does not wait for its look", Rule: "isolation",
 		Dir: postgres, Func: "(*PrefetchedBatch).dropPrefetch", Package: postgres, Run: "TestPrefetch_DropInFlight_Waits",
 		Old: `
 			p.dropped = true
@@ -157,12 +157,12 @@ var postgresBatches = []Mutant{
 			}`,
 	},
 	{
-		Name: "PostgreSQL, batches: who breaks a connection sinks the batch", Rule: "lanes",
+		Name: "PostgreSQL, batches: who breaks a connection sinks the batch", Rule: "isolation",
 		Dir: postgres, Func: "(*batchRun).try", Package: postgres, Run: "TestRunWhole_CallBreaksConnection_OthersSucceed/the_server",
 		Old: "if errors.Is(err, errConnectionBroke) ||", New: "if errors.Is(err, errConnectionBroke) && useSavepoints ||",
 	},
 	{
-		Name: "PostgreSQL, batches: a broken connection that the handler hides is an outage", Rule: "lanes",
+		Name: "PostgreSQL, batches: a broken connection that the handler hides is an outage", Rule: "isolation",
 		Dir: postgres, Func: "(*batchTry).afterHandler", Package: postgres, Run: "TestRunWhole_CallBreaksConnection_OthersSucceed/hidden",
 		Old: "case b.txStatus() == brokenTx:", New: "case handlerErr != nil && b.txStatus() == brokenTx:",
 	},
@@ -182,7 +182,7 @@ var postgresBatches = []Mutant{
 		Old: "c.claimed != nil || l != nil && l.locked {", New: "c.claimed != nil && l != nil && l.locked {",
 	},
 	{
-		Name: "PostgreSQL, batches: who breaks a connection at COMMIT sinks the batch", Rule: "lanes",
+		Name: "PostgreSQL, batches: who breaks a connection at COMMIT sinks the batch", Rule: "isolation",
 		Dir: postgres, Func: "(*batchTry).commit", Package: postgres, Run: "TestRunWhole_CallBreaksConnection_OthersSucceed/at_COMMIT",
 		Old: "case broke:", New: "case broke && !known:",
 	},

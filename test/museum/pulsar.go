@@ -26,7 +26,7 @@ var pulsars = []Mutant{
 		Old: `l.unsettled.left() > 0`, New: `l.unsettled.left() > 0 && false`,
 	},
 	{
-		Name: "Pulsar: a partition without a broker stops the acks of all", Rule: "lanes",
+		Name: "Pulsar: a partition without a broker stops the acks of all", Rule: "isolation",
 		Dir: pulsar, Func: "(*acks).add", Package: pulsar, Run: "TestAck_OnePartitionUnavailable_OthersAreAcked",
 		Old: `p := a.partitions[id.PartitionIdx()]`, New: `p := a.partitions[0]`,
 	},
@@ -36,17 +36,17 @@ var pulsars = []Mutant{
 		Old: `l.heard[raw.ID().PartitionIdx()] = time.Now()`, New: `l.asked, l.heard[raw.ID().PartitionIdx()] = time.Now(), time.Now()`,
 	},
 	{
-		Name: "Pulsar: a partition that was added is not read", Rule: "lanes",
+		Name: "Pulsar: a partition that was added is not read", Rule: "isolation",
 		Dir: pulsar, Func: "(*link).ask", Package: pulsar, Run: "TestNext_PartitionAdded_SubscribesAgain",
 		Old: "len(partitions) > len(ids)", New: "len(partitions) < len(ids)",
 	},
 	{
-		Name: "Pulsar: the client looks for partitions, and panics after one that is busy", Rule: "lanes",
+		Name: "Pulsar: the client looks for partitions, and panics after one that is busy", Rule: "isolation",
 		Dir: pulsar, Func: "(*link).subscribe", Package: pulsar, Run: "TestNext_PartitionAdded_SubscribesAgain",
 		Old: "AutoDiscoveryPeriod: never", New: "AutoDiscoveryPeriod: 0 * never",
 	},
 	{
-		Name: "Pulsar: an exclusive member closes all partitions although one cannot be had again", Rule: "lanes",
+		Name: "Pulsar: an exclusive member closes all partitions although one cannot be had again", Rule: "isolation",
 		Dir: pulsar, Func: "(*link).ask", Package: pulsar, Run: "TestNext_OnePartitionGivenUpAndAway_ExclusiveReadsTheOthers",
 		Old: "end.stays = l.s.tryPartitions(l.isOver)", New: "end.stays = nil",
 	},

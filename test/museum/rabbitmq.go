@@ -24,19 +24,19 @@ var rabbits = []Mutant{
 			return o.judge(l, true, q.name)`,
 	},
 	{
-		Name: "RabbitMQ: a queue that confirms nothing stops the copies to all queues", Rule: "lanes",
+		Name: "RabbitMQ: a queue that confirms nothing stops the copies to all queues", Rule: "isolation",
 		Dir: rabbit, Func: "(*publisher).deliver", Package: rabbit, Run: "TestForward_OneQueueConfirmsNothing_OthersTakeCopies",
 		Old: `p.slots.take(ctx, q.exchange+"/"+q.name)`, New: `p.slots.take(ctx, "")`,
 	},
 	{
-		Name: "RabbitMQ: a topic that does not confirm holds up the others of an outbox", Rule: "lanes",
+		Name: "RabbitMQ: a topic that does not confirm holds up the others of an outbox", Rule: "isolation",
 		Dir: rabbit, Func: "(*Sink).Publish", Package: rabbit, Run: "TestSink_OneTopicConfirmsNothing_OthersAreSent",
 		Old: "s.limits, answer", New: "outbox.Limits{Parallel: 16, Time: s.limits.Time}, answer",
 	},
 	{
 		Name: "RabbitMQ: a message fails because all channels are in use", Rule: "rule 13",
 		Dir: rabbit, Func: "(*publisher).deliver", Package: rabbit, Run: "TestSink_AllChannelsInUse_MessagesWait",
-		Old: `leave, err := o.lanes.take(ctx, "")`, New: `leave, err := func() {}, error(nil)`,
+		Old: `leave, err := o.channels.take(ctx, "")`, New: `leave, err := func() {}, error(nil)`,
 	},
 	{
 		Name: "RabbitMQ: a message is acked before its copy is confirmed", Rule: "ack",

@@ -137,12 +137,12 @@ var reconciliations = []Mutant{
 				errs`,
 	},
 	{
-		Name: "a part of the store that is down keeps all parked calls parked", Rule: "lanes",
+		Name: "a part of the store that is down keeps all parked calls parked", Rule: "isolation",
 		Dir: core, Func: "(*Guard).listParked", Package: shards, Run: "TestReconcile_ShardDownOrHangs_CallsOfOthersAreDecided",
 		Old: "return parked, append(errs, &Error{Reason: ErrUnavailable", New: "return nil, append(errs, &Error{Reason: ErrUnavailable",
 	},
 	{
-		Name: "the list of parked calls may hang without end", Rule: "lanes",
+		Name: "the list of parked calls may hang without end", Rule: "isolation",
 		Dir: core, Func: "(*Guard).listParked", Package: shards, Run: "TestReconcile_ShardDownOrHangs_CallsOfOthersAreDecided",
 		Old: "g.lister.List(limited,", New: "g.lister.List(ctx,",
 	},

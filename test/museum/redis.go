@@ -61,7 +61,7 @@ var redises = []Mutant{
 	},
 	{
 		Name: "Redis: who reads waits for replicas", Rule: "rule 14",
-		Dir: fast, Func: "(*Store).newLane", Package: fast, Run: "TestGet_ReplicasMissing_DoesNotWait",
+		Dir: fast, Func: "(*Store).newBatcher", Package: fast, Run: "TestGet_ReplicasMissing_DoesNotWait",
 		Old: "send := s.exchange", New: "send := s.send",
 	},
 	{
@@ -80,12 +80,12 @@ var redises = []Mutant{
 		Old: "return s.confirmRead(ctx, k, f)", New: "return f, nil",
 	},
 	{
-		Name: "Redis: a node that hangs holds up all nodes", Rule: "lanes",
+		Name: "Redis: a node that hangs holds up all nodes", Rule: "isolation",
 		Dir: fast, Func: "(*Store).nodeOf", Package: fast, Run: "TestCluster_NodeHangs_OtherNodesAnswer",
 		Old: "return node.Options().Addr", New: "return node.Options().Addr[:0]",
 	},
 	{
-		Name: "Redis: a bad record sinks the first batch after a restart", Rule: "lanes",
+		Name: "Redis: a bad record sinks the first batch after a restart", Rule: "isolation",
 		Dir: fast, Func: "(*Store).resolve", Package: fast, Run: "TestBatch_OneRecordBadAfterScriptFlush_OthersSucceed",
 		Old: "ps = again",
 		New: `
@@ -134,22 +134,22 @@ var redises = []Mutant{
 		Old: "if doubts then call('SADD', KEYS[n + 2], KEYS[i]) end", New: "",
 	},
 	{
-		Name: "Redis: a node that is down ends the sweep", Rule: "lanes",
+		Name: "Redis: a node that is down ends the sweep", Rule: "isolation",
 		Dir: fast, Func: "(*Store).sweep", Package: fast, Run: "TestSweep_MasterDown_OtherNodesAreSwept",
 		Old: "return store.SweepParts(ctx, from, limit, parts)", New: "return parts[0].Sweep(ctx, from, limit)",
 	},
 	{
-		Name: "Redis: a node that is down hides the records of the others", Rule: "lanes",
+		Name: "Redis: a node that is down hides the records of the others", Rule: "isolation",
 		Dir: fast, Func: "(*Store).readAll", Package: fast, Run: "TestList_MasterDown_YieldsOthersThenError",
 		Old: "errs = append(errs, on.explain(err))", New: "return on.explain(err)",
 	},
 	{
-		Name: "Redis: a node that is down hides the doubts of the others", Rule: "lanes",
+		Name: "Redis: a node that is down hides the doubts of the others", Rule: "isolation",
 		Dir: fast, Func: "(*Store).readDoubts", Package: fast, Run: "TestList_MasterDown_YieldsOthersThenError",
 		Old: "errs = append(errs, p.explain(err))", New: "if err != nil { return p.explain(err) }",
 	},
 	{
-		Name: "Redis: a node that hangs takes all the time of a list", Rule: "lanes",
+		Name: "Redis: a node that hangs takes all the time of a list", Rule: "isolation",
 		Dir: fast, Func: "(*Store).partContext", Package: fast, Run: "TestCluster_NodeHangs_OthersAreListedAndSwept",
 		Old: "return store.PartContext(ctx)", New: "return context.WithCancel(ctx)",
 	},

@@ -38,7 +38,7 @@ var rules = map[string]string{
 	"scope":      "equal keys of two scopes never meet",
 	"atomic":     "the record and the handler's writes commit together or not at all",
 	"durable":    "an acknowledged change is on disk",
-	"lanes":      "a request does not fail because another in the same round trip does",
+	"isolation":  "a request does not fail because another in the same round trip does",
 	"http":       "the parts of a request and an answer that a record may keep, show and require",
 	"ack":        "a message is acknowledged after its outcome, or its copy, is stored, and not before",
 	"batch":      "a record that is not done is reported, and in its order nothing runs after it",

@@ -8,15 +8,15 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// servers are those of the lanes. A run of tests would otherwise start its own, which
+// servers are those of the slots. A run of tests would otherwise start its own, which
 // takes longer than most tests of a bug. Close them.
 type servers []interface{ Remove() error }
 
-// lanes starts the servers that are installed, and returns so many lanes. Each has a
+// slots starts the servers that are installed, and returns so many slots. Each has a
 // PostgreSQL of its own, because tests ask a server which of its sessions wait. Without
 // a server, tests skip or fail as they do elsewhere.
-func (s *servers) lanes(n int) ([]lane, error) {
-	all := make([]lane, n)
+func (s *servers) slots(n int) ([]slot, error) {
+	all := make([]slot, n)
 	dynamo, err := dynamotest.New()
 	switch {
 	case err == nil:

@@ -214,7 +214,7 @@ var unreadables = []Mutant{
 		Old: "handlerError(err), true", New: "err, true",
 	},
 	{
-		Name: "a nil pointer in a handler's error ends the consumer's process", Rule: "lanes",
+		Name: "a nil pointer in a handler's error ends the consumer's process", Rule: "isolation",
 		Dir: consumer, Func: "safely", Package: consumer, Run: "TestServe_ErrorIsNilPointer_MessageIsDeadLetter",
 		Old: "return driver.ReadableError(h(ctx, x, m))", New: "_ = driver.ReadableError\nreturn h(ctx, x, m)",
 	},

@@ -74,12 +74,12 @@ var sweeps = []Mutant{
 		Old: "from = failed", New: `from = ""`,
 	},
 	{
-		Name: "a part that hangs takes all the time of a step", Rule: "lanes",
+		Name: "a part that hangs takes all the time of a step", Rule: "isolation",
 		Dir: seam, Func: "PartContext", Package: shards, Run: "TestSweep_ShardHangs_OthersAreSwept",
 		Old: "return context.WithTimeout(ctx, time.Until(deadline)/2)", New: "_ = deadline; return context.WithCancel(ctx)",
 	},
 	{
-		Name: "a slow part is not swept because it comes after others in a step", Rule: "lanes",
+		Name: "a slow part is not swept because it comes after others in a step", Rule: "isolation",
 		Dir: seam, Func: "SweepParts", Package: seam, Run: "TestSweepParts_PartsHang_OthersHaveAllTheirTime|TestSweepParts_LaterPartFails_GetsAStepOfItsOwn",
 		Old: "case !first:", New: "case !first && false:",
 	},

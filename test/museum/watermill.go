@@ -8,7 +8,7 @@ var watermills = []Mutant{
 		Old: "if disposition.Reason == driver.ReasonRejected {", New: "if disposition.Reason != driver.ReasonRejected {\nreturn nil, nil\n}\nif disposition.Reason == driver.ReasonRejected {",
 	},
 	{
-		Name: "Watermill: a rejected message is tried without a pause", Rule: "lanes",
+		Name: "Watermill: a rejected message is tried without a pause", Rule: "isolation",
 		Dir: router, Func: "take", Package: router, Run: "TestHandler_RejectedMessage_IsTriedOnceASecond",
 		Old: "wait(ctx, longestHold)", New: "wait(ctx, 0)",
 	},

@@ -72,8 +72,8 @@ func (l *keyedLedger) Own(_ context.Context, place semelkafka.Place, start int64
 	return start, semelkafka.LastMessage{}, nil
 }
 
-// Lane implements semelkafka.Ledger.
-func (l *keyedLedger) Lane(it semelkafka.Item) string { return it.OrderKey }
+// OrderKey implements semelkafka.Ledger.
+func (l *keyedLedger) OrderKey(it semelkafka.Item) string { return it.OrderKey }
 
 // Pass implements semelkafka.Ledger. It has nothing to do, because the record of
 // the message is written already.

@@ -106,9 +106,9 @@ func (l *offsetsLedger) position(ctx context.Context, it *semelkafka.Item) (*pos
 	return p, nil
 }
 
-// Lane implements semelkafka.Ledger: no message overtakes another one of its
+// OrderKey implements semelkafka.Ledger: no message overtakes another one of its
 // partition.
-func (l *offsetsLedger) Lane(it semelkafka.Item) string {
+func (l *offsetsLedger) OrderKey(it semelkafka.Item) string {
 	return it.Place.Topic + "/" + strconv.Itoa(int(it.Place.Partition))
 }
 

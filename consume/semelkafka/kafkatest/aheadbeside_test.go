@@ -35,7 +35,7 @@ func meets(other *atomic.Bool) bool {
 func (*besideLedger) Own(_ context.Context, _ semelkafka.Place, start int64) (int64, semelkafka.LastMessage, error) {
 	return start, semelkafka.LastMessage{}, nil
 }
-func (*besideLedger) Lane(semelkafka.Item) string                 { return "" }
+func (*besideLedger) OrderKey(semelkafka.Item) string             { return "" }
 func (*besideLedger) Pass(context.Context, semelkafka.Item) error { return nil }
 func (*besideLedger) Handle(context.Context, []semelkafka.Item) []driver.Result {
 	panic("not prepared")

@@ -19,15 +19,15 @@ func TestServeBatches_PartitionsMoveDuringLookAhead_LosesNoMessage(t *testing.T)
 	t.Parallel()
 	_, seed := fake(t)
 	br, b := open(t, seed), openBank(t)
-	const lanes = 3 * partitions
-	var sent [lanes]int
+	const orderKeys = 3 * partitions
+	var sent [orderKeys]int
 	more := func(n int) {
 		for p := range int32(partitions) {
 			var ms []consume.Message
-			for i := range n * lanes / partitions {
-				lane := int(p) + i%(lanes/partitions)*partitions
-				ms = append(ms, msg(fmt.Sprintf("%02d/%06d", lane, sent[lane]), fmt.Sprint("lane ", lane)))
-				if sent[lane]++; i%10 == 0 {
+			for i := range n * orderKeys / partitions {
+				orderKey := int(p) + i%(orderKeys/partitions)*partitions
+				ms = append(ms, msg(fmt.Sprintf("%02d/%06d", orderKey, sent[orderKey]), fmt.Sprint("lane ", orderKey)))
+				if sent[orderKey]++; i%10 == 0 {
 					ms = append(ms, ms[max(0, len(ms)-1-[]int{0, 30, 1000}[i/10%3])]) // in this batch, or in one before
 				}
 			}
@@ -79,7 +79,7 @@ func TestServeBatches_PartitionsMoveDuringLookAhead_LosesNoMessage(t *testing.T)
 	for _, n := range sent {
 		all += n
 	}
-	wantLanesInOrder(t, effects)
+	wantKeysInOrder(t, effects)
 	if len(effects) != all || returned.Load() == 0 {
 		t.Errorf("%d effects of %d; %d were given back", len(effects), all, returned.Load())
 	}

@@ -23,7 +23,7 @@ func (stuckLedger) Own(_ context.Context, _ semelkafka.Place, start int64) (int6
 	return start, semelkafka.LastMessage{}, nil
 }
 
-func (stuckLedger) Lane(it semelkafka.Item) string { return fmt.Sprint(it.Origin.Offset) }
+func (stuckLedger) OrderKey(it semelkafka.Item) string { return fmt.Sprint(it.Origin.Offset) }
 
 func (l stuckLedger) Handle(_ context.Context, batch []semelkafka.Item) []driver.Result {
 	ends := make([]driver.Result, len(batch))

@@ -17,10 +17,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// The brokers refuse a letter for a while. Later messages of its lane wait, but
+// The brokers refuse a letter for a while. Later messages of its order key wait, but
 // the refusal is not taken for a fault of the ledger, which would stop all: the
 // other partitions go on.
-func TestServeBatches_LetterRefused_DelaysItsLaneOnly(t *testing.T) {
+func TestServeBatches_LetterRefused_DelaysItsKeyOnly(t *testing.T) {
 	t.Parallel()
 	forms(t, func(t *testing.T, f form) {
 		c, seed := fake(t)

@@ -119,16 +119,16 @@ func untilBy(t testing.TB, limit time.Duration, what string, is func() bool) {
 func TestServeBatches_MembersDieDuringLookAhead_RunOnce(t *testing.T) {
 	t.Parallel()
 	_, seed := longFake(t)
-	const lanes = 30
+	const orderKeys = 30
 	n, kills := 40_000, 6
 	if testing.Short() {
 		n, kills = 20_000, 2 // after the last kill 10,000 messages are left, as in the long form
 	}
 	br, b := open(t, seed), openBank(t)
 	send := func(i int) {
-		m := msg(fmt.Sprintf("%02d/%06d", i%lanes, i), fmt.Sprint("lane ", i%lanes))
+		m := msg(fmt.Sprintf("%02d/%06d", i%orderKeys, i), fmt.Sprint("lane ", i%orderKeys))
 		r := br.record(&m)
-		r.Partition = int32(i % lanes % partitions)
+		r.Partition = int32(i % orderKeys % partitions)
 		br.cl.Produce(context.Background(), r, func(_ *kgo.Record, err error) {
 			if err != nil {
 				t.Error(err)
@@ -169,7 +169,7 @@ func TestServeBatches_MembersDieDuringLookAhead_RunOnce(t *testing.T) {
 	}
 	br.settled(t)
 	effects := b.effects(t)
-	wantLanesInOrder(t, effects)
+	wantKeysInOrder(t, effects)
 	if len(effects) != n {
 		t.Errorf("%d effects of %d", len(effects), n)
 	}

@@ -54,19 +54,19 @@ func (m *tended) tend(t *testing.T) {
 // a dead letter in the end, and all others have their effect, once and in order.
 func TestServeBatches_MessageKillsMembers_DeadLetters(t *testing.T) {
 	formsEverywhere(t, func(t *testing.T, f form, seed string) {
-		const lanes, each, most, deadly = 4 * partitions, 40, 3, "00/000021"
+		const orderKeys, each, most, deadly = 4 * partitions, 40, 3, "00/000021"
 		br, b := open(t, seed), openBank(t)
 		k := &task{Seed: seed, Name: br.name, Ledger: filepath.Join(t.TempDir(), "ledger"), Bank: b.url, Schema: b.schema, Form: f, Deadly: deadly, Exits: f == offsets, MaxAttempts: most}
 		if err := os.WriteFile(k.Ledger, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		send := func(from int) {
-			for lane := range lanes {
+			for orderKey := range orderKeys {
 				var ms []consume.Message
 				for i := from; i < from+each; i++ {
-					ms = append(ms, msg(fmt.Sprintf("%02d/%06d", lane, i), fmt.Sprint("lane ", lane)))
+					ms = append(ms, msg(fmt.Sprintf("%02d/%06d", orderKey, i), fmt.Sprint("lane ", orderKey)))
 				}
-				br.to(t, int32(lane%partitions), ms...)
+				br.to(t, int32(orderKey%partitions), ms...)
 			}
 		}
 		send(1)
@@ -89,9 +89,9 @@ func TestServeBatches_MessageKillsMembers_DeadLetters(t *testing.T) {
 			t.Errorf("%d members died behind the message", members.deaths-deaths)
 		}
 		effects := b.effects(t)
-		wantLanesInOrder(t, effects)
-		if len(effects) != 2*lanes*each-1 || slices.Contains(effects, deadly) {
-			t.Errorf("%d effects, want %d", len(effects), 2*lanes*each-1)
+		wantKeysInOrder(t, effects)
+		if len(effects) != 2*orderKeys*each-1 || slices.Contains(effects, deadly) {
+			t.Errorf("%d effects, want %d", len(effects), 2*orderKeys*each-1)
 		}
 		letters := br.Copies(t, driver.DeadLetter)
 		if len(letters) != 1 || string(letters[0].Body) != deadly {

@@ -26,7 +26,7 @@ func (l *nakedLedger) Own(_ context.Context, _ semelkafka.Place, start int64) (i
 	return start, semelkafka.LastMessage{}, nil
 }
 
-func (l *nakedLedger) Lane(it semelkafka.Item) string { return it.OrderKey }
+func (l *nakedLedger) OrderKey(it semelkafka.Item) string { return it.OrderKey }
 
 func (l *nakedLedger) Pass(context.Context, semelkafka.Item) error { return nil }
 

@@ -204,7 +204,7 @@ func TestServeBatches_FailsForAWhile_IsNotOvertaken(t *testing.T) {
 
 // Messages that arrive during the retries of an earlier one wait if they must
 // not overtake it.
-func TestServeBatches_Retry_LaterMessagesOfItsLaneWait(t *testing.T) {
+func TestServeBatches_Retry_LaterMessagesOfItsKeyWait(t *testing.T) {
 	formsEverywhere(t, func(t *testing.T, f form, seed string) {
 		br, b := open(t, seed), openBank(t)
 		elsewhere := map[form]int32{keyed: 0, offsets: 1}[f]

@@ -52,8 +52,8 @@ func size() (messages, kills int, limit time.Duration) {
 	return 6_000, 6, 8 * time.Minute
 }
 
-// soakLanes are the order keys of a soak.
-const soakLanes = 60
+// soakKeys are the order keys of a soak.
+const soakKeys = 60
 
 // soak is a topic with messages, of which 30 % are there twice, and the
 // members that share it, of which one after the other dies.
@@ -74,7 +74,7 @@ func newSoak(t *testing.T, seed string, messages int, dedup bool) *soak {
 	failed := make(chan error, 1)
 	send := func(i int) {
 		m := consume.Message{
-			OrderKey: fmt.Sprintf("lane%d", i%soakLanes), Body: fmt.Appendf(nil, "%d", i),
+			OrderKey: fmt.Sprintf("lane%d", i%soakKeys), Body: fmt.Appendf(nil, "%d", i),
 			Headers: []store.Header{{Name: consume.KeyHeader, Value: fmt.Sprintf("m%d", i)}},
 		}
 		s.b.cl.Produce(context.Background(), s.b.record(&m), func(_ *kgo.Record, err error) {
@@ -88,7 +88,7 @@ func newSoak(t *testing.T, seed string, messages int, dedup bool) *soak {
 	}
 	for i := range messages {
 		send(i)
-		if i%10 < 3 { // again, later than the original, in the same lane
+		if i%10 < 3 { // again, later than the original, in the same order key
 			send(rand.N(i + 1))
 		}
 	}
@@ -171,14 +171,14 @@ func (s *soak) run(t *testing.T, kills int, limit time.Duration) (took time.Dura
 	return time.Since(began)
 }
 
-// outOfOrder counts the messages that ran first after a later one of their lane.
+// outOfOrder counts the messages that ran first after a later one of their order key.
 func (r *runs) outOfOrder() (n int) {
 	last := map[int]int{}
 	for _, i := range r.first {
-		if at, ok := last[i%soakLanes]; ok && i < at {
+		if at, ok := last[i%soakKeys]; ok && i < at {
 			n++
 		}
-		last[i%soakLanes] = max(last[i%soakLanes], i)
+		last[i%soakKeys] = max(last[i%soakKeys], i)
 	}
 	return n
 }

@@ -49,8 +49,8 @@ type storm struct {
 	notes []string
 }
 
-// stormLanes are the record keys of a storm.
-const stormLanes = 12
+// stormKeys are the record keys of a storm.
+const stormKeys = 12
 
 // A storm for each form. SEMEL_TEST_STORM=7,20 runs 20 seeds from 7 on.
 func TestStorm_EachForm_KeepsItsGuarantee(t *testing.T) {
@@ -141,13 +141,13 @@ func (s *storm) blow() (keys []string, records int) {
 		for range 1 + r.IntN(60*s.size*s.size) {
 			if len(keys) > 0 && r.IntN(10) < 3 {
 				old := keys[r.IntN(len(keys))]
-				at := laneOf(old) % partitions
+				at := orderKeyOf(old) % partitions
 				ms[at] = append(ms[at], msg(old, old[:2]))
 				records++
 			}
-			lane := r.IntN(stormLanes)
-			key := fmt.Sprintf("%02d/%06d", lane, len(keys))
-			ms[lane%partitions] = append(ms[lane%partitions], msg(key, key[:2]))
+			orderKey := r.IntN(stormKeys)
+			key := fmt.Sprintf("%02d/%06d", orderKey, len(keys))
+			ms[orderKey%partitions] = append(ms[orderKey%partitions], msg(key, key[:2]))
 			keys = append(keys, key)
 			records++
 		}
@@ -162,7 +162,7 @@ func (s *storm) blow() (keys []string, records int) {
 	return keys, records
 }
 
-func laneOf(key string) int { return int(key[0]-'0')*10 + int(key[1]-'0') }
+func orderKeyOf(key string) int { return int(key[0]-'0')*10 + int(key[1]-'0') }
 
 // settle is the calm after it: all that is left must be done.
 func (s *storm) settle() {
@@ -223,10 +223,10 @@ func judgeEffects(f form, keys, effects []string, letters map[string]bool, fate 
 	has, last := map[string]int{}, map[int]string{}
 	for _, k := range effects {
 		if has[k]++; has[k] == 1 && f != offsets { // there, it is each record's
-			if k < last[laneOf(k)] {
-				wrong = append(wrong, fmt.Sprintf("%s has its effect behind %s", k, last[laneOf(k)]))
+			if k < last[orderKeyOf(k)] {
+				wrong = append(wrong, fmt.Sprintf("%s has its effect behind %s", k, last[orderKeyOf(k)]))
 			}
-			last[laneOf(k)] = k
+			last[orderKeyOf(k)] = k
 		}
 	}
 	for _, k := range keys {

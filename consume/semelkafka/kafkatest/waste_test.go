@@ -99,7 +99,7 @@ func (easyLedger) Own(_ context.Context, _ semelkafka.Place, start int64) (int64
 	return start, semelkafka.LastMessage{}, nil
 }
 
-func (easyLedger) Lane(semelkafka.Item) string { return "" }
+func (easyLedger) OrderKey(semelkafka.Item) string { return "" }
 
 func (easyLedger) Pass(context.Context, semelkafka.Item) error { return nil }
 

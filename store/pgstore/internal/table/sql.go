@@ -36,10 +36,10 @@ const proposed = `$1::uuid, $2::uuid, $3::smallint, $4::smallint, $5::bigint, CA
 	$8::bytea, $9::bytea, $10::bytea, $11::bytea, $12::bytea, $13::bytea, $14::bytea, $15::bytea,
 	$16::bigint, $17::boolean, $18::bytea, $19::bytea, $20::bytea`
 
-// LaneLockTimeout is how long a batch waits for a locked row, because all requests of
+// ShortLockTimeout is how long a batch waits for a locked row, because all requests of
 // the batch wait with it. A request whose row is locked longer leaves the batch, and
 // waits alone for up to Options.LockTimeout.
-const LaneLockTimeout = "100ms"
+const ShortLockTimeout = "100ms"
 
 // NewStatements makes the statements for a schema. If relaxed, the commit of a claim
 // does not wait for the disk. If spelled, statements name each column, because the
@@ -66,7 +66,7 @@ func NewStatements(schema, clock string, relaxed, spelled bool) *Statements {
 		"{taken}", `$7::smallint, $8::smallint, $9::bigint, 0, (SELECT now + $10::bigint FROM c), $11::bytea, $12::bytea, $13::bytea, $14::bytea, $15::bytea, $16::bytea,
 			(SELECT now FROM c), (SELECT now FROM c), 1, (SELECT greatest(m.swept_fence + 1, c.now) FROM c CROSS JOIN `+schema+`.semel_meta m WHERE m.one = 1)`,
 		"{completed}", isCompleted, "{completed.packed}", completedColumns,
-		"{in lane}", "set_config('lock_timeout', '"+LaneLockTimeout+"', true)",
+		"{short wait}", "set_config('lock_timeout', '"+ShortLockTimeout+"', true)",
 		"{expired}", "r.format = 1 AND r.state IN (3, 4, 5) AND r.expires <> 0",
 	)
 	var guards, current []string
@@ -98,7 +98,7 @@ func NewStatements(schema, clock string, relaxed, spelled bool) *Statements {
 		// same value in all rows, its array has one element. unnest is in the select
 		// list and not in FROM, so that its rows are not materialized. A locked row
 		// must not delay the other rows.
-		ClaimMany: `WITH c AS MATERIALIZED (SELECT t.now, greatest(m.swept_fence + 1, t.now) AS fence FROM (SELECT {now} AS now, {in lane}) t CROSS JOIN {s}.semel_meta m WHERE m.one = 1),
+		ClaimMany: `WITH c AS MATERIALIZED (SELECT t.now, greatest(m.swept_fence + 1, t.now) AS fence FROM (SELECT {now} AS now, {short wait}) t CROSS JOIN {s}.semel_meta m WHERE m.one = 1),
 			i AS MATERIALIZED (SELECT u.*, h.packed FROM (SELECT unnest($1::uuid[]) AS u_id, unnest($2::uuid[]) AS u_owner, unnest($3::smallint[]) AS u_state,
 					unnest($4::smallint[]) AS u_policy, unnest($5::bigint[]) AS u_attempt, unnest($6::bigint[]) AS u_until, unnest($7::bytea[]) AS u_operation,
 					unnest($8::bytea[]) AS u_tenant, unnest($9::bytea[]) AS u_key, unnest($10::bytea[]) AS u_holder, unnest($11::bytea[]) AS u_alg,
@@ -133,7 +133,7 @@ func NewStatements(schema, clock string, relaxed, spelled bool) *Statements {
 			WHERE r.id = $1::uuid AND r.owner = $2::uuid AND r.fence = $3::bigint AND r.state = 2`,
 
 		// The clock is a subquery, because a join would copy it for each row.
-		SettleMany: `WITH c AS MATERIALIZED (SELECT {now} AS now, {in lane})
+		SettleMany: `WITH c AS MATERIALIZED (SELECT {now} AS now, {short wait})
 			UPDATE {s}.semel_record r SET state = coalesce(u.state, ($4::smallint[])[1]), attempt = coalesce(u.attempt, ($5::bigint[])[1]),
 				until = coalesce((SELECT now FROM c) + nullif(coalesce(u.until, ($6::bigint[])[1]), {never}), 0),
 				expires = coalesce((SELECT now FROM c) + nullif(coalesce(u.expires, ($7::bigint[])[1]), {never}), 0),

@@ -17,15 +17,15 @@ type item = coalesce.Item[int, string]
 
 // gate is a flush function whose flushes return when the test says so.
 type gate struct {
-	lane  *coalesce.Lane[int, string]
-	begun chan []int           // the batch of each flush
-	ctx   chan context.Context // and its context
-	let   chan struct{}        // one value lets one flush return
+	batcher *coalesce.Batcher[int, string]
+	begun   chan []int           // the batch of each flush
+	ctx     chan context.Context // and its context
+	let     chan struct{}        // one value lets one flush return
 }
 
 func newGate(o *coalesce.Options[int]) *gate {
 	g := &gate{begun: make(chan []int, 100), ctx: make(chan context.Context, 100), let: make(chan struct{})}
-	g.lane = coalesce.New(func(ctx context.Context, batch []*item) {
+	g.batcher = coalesce.New(func(ctx context.Context, batch []*item) {
 		var reqs []int
 		for _, it := range batch {
 			reqs = append(reqs, it.Req)
@@ -48,9 +48,9 @@ type answer struct {
 func (g *gate) start(ctx context.Context, req int, urgent ...bool) <-chan answer {
 	c := make(chan answer, 1)
 	go func() {
-		do := g.lane.Do
+		do := g.batcher.Do
 		if len(urgent) > 0 {
-			do = g.lane.Urgent
+			do = g.batcher.Urgent
 		}
 		res, err := do(ctx, req)
 		c <- answer{res, err}
@@ -97,7 +97,7 @@ func debugStack() []byte {
 	return b[:runtime.Stack(b, false)]
 }
 
-func TestDo_IdleLane_IsFlushedByCaller(t *testing.T) {
+func TestDo_IdleBatcher_IsFlushedByCaller(t *testing.T) {
 	type mark struct{}
 	ctx := context.WithValue(t.Context(), mark{}, "mine")
 	var on string

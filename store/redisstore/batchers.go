@@ -7,23 +7,23 @@ import (
 	"sync"
 )
 
-// lanes are the lanes for one kind of call. In a cluster each node has its own,
+// batchers are the batchers for one kind of call. In a cluster each node has its own,
 // so that a node that hangs delays no call to another.
-type lanes struct {
-	newLane func() *lane
-	only    *lane // of a single server, or of a node that is not known
+type batchers struct {
+	newBatcher func() *batcher
+	only       *batcher // of a single server, or of a node that is not known
 
 	mu        sync.RWMutex
-	byAddress map[string]*lane
+	byAddress map[string]*batcher
 	closed    bool
 }
 
-func newLanes(newLane func() *lane) *lanes {
-	return &lanes{newLane: newLane, only: newLane(), byAddress: map[string]*lane{}}
+func newBatchers(newBatcher func() *batcher) *batchers {
+	return &batchers{newBatcher: newBatcher, only: newBatcher(), byAddress: map[string]*batcher{}}
 }
 
-// forNode is the lane of the node with an address.
-func (ls *lanes) forNode(node string) *lane {
+// forNode is the batcher of the node with an address.
+func (ls *batchers) forNode(node string) *batcher {
 	if node == "" {
 		return ls.only
 	}
@@ -36,7 +36,7 @@ func (ls *lanes) forNode(node string) *lane {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	if l = ls.byAddress[node]; l == nil {
-		l = ls.newLane()
+		l = ls.newBatcher()
 		ls.byAddress[node] = l
 		if ls.closed {
 			l.Close()
@@ -46,7 +46,7 @@ func (ls *lanes) forNode(node string) *lane {
 }
 
 // close waits until queued calls have their answers.
-func (ls *lanes) close() {
+func (ls *batchers) close() {
 	ls.mu.Lock()
 	ls.closed = true
 	all := slices.Collect(maps.Values(ls.byAddress))

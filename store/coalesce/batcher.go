@@ -7,14 +7,14 @@ import (
 )
 
 // ErrClosed is the error of requests after Close.
-var ErrClosed = errors.New("coalesce: the lane is closed")
+var ErrClosed = errors.New("coalesce: the batcher is closed")
 
-// Options configures a Lane. Nil and the zero value mean the defaults.
+// Options configures a Batcher. Nil and the zero value mean the defaults.
 type Options[Req any] struct {
 	// MaxBatch is the most requests in one flush. Zero: 256.
 	MaxBatch int
 	// Flushers is how many flushes may be in flight at once. Zero: 1. Under
-	// load fewer are used, so that batches are fuller; see [Lane].
+	// load fewer are used, so that batches are fuller; see [Batcher].
 	Flushers int
 	// QueuedPerFlush is how many requests must be queued, for each flush in flight,
 	// before another flush begins under load. Raise it if a flush is expensive
@@ -50,13 +50,13 @@ type Item[Req, Res any] struct {
 type state uint8
 
 const (
-	queued   state = iota // in one of Lane.queue
+	queued   state = iota // in one of Batcher.queue
 	blocked               // in another item's blocked list
 	inFlight              // in a flight
 	answered              // done has its value, or is about to
 )
 
-// Lane gathers requests of one kind. Safe for concurrent use. Make it with
+// Batcher gathers requests of one kind. Safe for concurrent use. Make it with
 // [New].
 //
 // While requests come one by one, each is flushed at once by a free flusher.
@@ -69,7 +69,7 @@ const (
 //
 // So a flush that hangs delays the requests after it by at most six times the
 // duration of recent flushes, and by at most 40 ms, if a flusher is free.
-type Lane[Req, Res any] struct {
+type Batcher[Req, Res any] struct {
 	flush          func(ctx context.Context, batch []*Item[Req, Res])
 	conflict       func(*Req) uint64
 	max            int
@@ -87,61 +87,63 @@ type Lane[Req, Res any] struct {
 	idle    chan struct{} // closed when closed and nothing runs
 }
 
-// New makes a lane. Flush gets up to MaxBatch requests and answers each by setting
+// New makes a batcher. Flush gets up to MaxBatch requests and answers each by setting
 // its Res or Err. With several Flushers it is called concurrently. If a single
 // request is flushed by its caller, flush gets the caller's context; otherwise it
 // gets one without values and deadline, which ends when the last caller of the
 // batch has left, so that no caller can cancel the requests of others. If flush
 // panics, each of its callers gets a [*PanicError].
-func New[Req, Res any](flush func(ctx context.Context, batch []*Item[Req, Res]), o *Options[Req]) *Lane[Req, Res] {
-	l := &Lane[Req, Res]{flush: flush, max: 256, flushers: 1, queuedPerFlush: 8}
+func New[Req, Res any](flush func(ctx context.Context, batch []*Item[Req, Res]), o *Options[Req]) *Batcher[Req, Res] {
+	b := &Batcher[Req, Res]{flush: flush, max: 256, flushers: 1, queuedPerFlush: 8}
 	if o == nil {
-		return l
+		return b
 	}
 	if o.MaxBatch > 0 {
-		l.max = o.MaxBatch
+		b.max = o.MaxBatch
 	}
 	if o.Flushers > 0 {
-		l.flushers = o.Flushers
+		b.flushers = o.Flushers
 	}
 	if o.QueuedPerFlush > 0 {
-		l.queuedPerFlush = o.QueuedPerFlush
+		b.queuedPerFlush = o.QueuedPerFlush
 	}
-	l.queuedPerFlush, l.detached = min(l.queuedPerFlush, l.max), o.Detached
-	if l.conflict = o.Conflict; l.conflict != nil {
-		l.holder = map[uint64]*Item[Req, Res]{}
+	b.queuedPerFlush, b.detached = min(b.queuedPerFlush, b.max), o.Detached
+	if b.conflict = o.Conflict; b.conflict != nil {
+		b.holder = map[uint64]*Item[Req, Res]{}
 	}
-	return l
+	return b
 }
 
 // Do flushes req and returns its answer. If ctx ends while req is queued, Do
 // returns ctx's error and req is not sent. If ctx ends later, Do returns ctx's
 // error too, and it is not known whether req took effect. A caller that flushes
 // its request itself returns when flush does.
-func (l *Lane[Req, Res]) Do(ctx context.Context, req Req) (Res, error) { return l.do(ctx, req, false) }
+func (b *Batcher[Req, Res]) Do(ctx context.Context, req Req) (Res, error) {
+	return b.do(ctx, req, false)
+}
 
 // Urgent is Do, but overtakes all requests that Do has queued. A request that
 // conflicts with a queued one still comes after it.
-func (l *Lane[Req, Res]) Urgent(ctx context.Context, req Req) (Res, error) {
-	return l.do(ctx, req, true)
+func (b *Batcher[Req, Res]) Urgent(ctx context.Context, req Req) (Res, error) {
+	return b.do(ctx, req, true)
 }
 
-func (l *Lane[Req, Res]) do(ctx context.Context, req Req, urgent bool) (res Res, err error) {
+func (b *Batcher[Req, Res]) do(ctx context.Context, req Req, urgent bool) (res Res, err error) {
 	if err := ctx.Err(); err != nil {
 		return res, err
 	}
-	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
 		return res, ErrClosed
 	}
 	it := &Item[Req, Res]{Req: req, urgent: urgent}
-	if l.enter(it) {
-		l.mu.Unlock()
-		l.alone(ctx, it)
+	if b.enter(it) {
+		b.mu.Unlock()
+		b.alone(ctx, it)
 	} else {
-		l.mu.Unlock()
-		if !l.wait(ctx, it) {
+		b.mu.Unlock()
+		if !b.wait(ctx, it) {
 			return res, ctx.Err()
 		}
 	}
@@ -149,7 +151,7 @@ func (l *Lane[Req, Res]) do(ctx context.Context, req Req, urgent bool) (res Res,
 }
 
 // wait waits for the answer, and reports false if ctx ended before.
-func (l *Lane[Req, Res]) wait(ctx context.Context, it *Item[Req, Res]) bool {
+func (b *Batcher[Req, Res]) wait(ctx context.Context, it *Item[Req, Res]) bool {
 	end := ctx.Done()
 	if end == nil { // it never ends, and a select would cost twice as much
 		<-it.done
@@ -158,7 +160,7 @@ func (l *Lane[Req, Res]) wait(ctx context.Context, it *Item[Req, Res]) bool {
 	select {
 	case <-it.done:
 	case <-end:
-		if l.leave(it) {
+		if b.leave(it) {
 			return false
 		}
 		<-it.done
@@ -167,74 +169,74 @@ func (l *Lane[Req, Res]) wait(ctx context.Context, it *Item[Req, Res]) bool {
 }
 
 // enter queues it, or reports that the caller must flush it at once.
-func (l *Lane[Req, Res]) enter(it *Item[Req, Res]) (alone bool) {
-	if l.conflict != nil {
-		it.number = l.conflict(&it.Req)
-		if h := l.holder[it.number]; h != nil {
-			l.waiting++
+func (b *Batcher[Req, Res]) enter(it *Item[Req, Res]) (alone bool) {
+	if b.conflict != nil {
+		it.number = b.conflict(&it.Req)
+		if h := b.holder[it.number]; h != nil {
+			b.waiting++
 			it.state, it.done = blocked, make(chan struct{}, 1)
 			h.blocked.push(it)
 			return false
 		}
-		l.holder[it.number] = it
+		b.holder[it.number] = it
 	}
-	if l.running < l.flushers && !l.detached && !l.pace.crowded() {
-		l.running++
+	if b.running < b.flushers && !b.detached && !b.pace.crowded() {
+		b.running++
 		it.state = inFlight
 		return true
 	}
-	l.waiting++
+	b.waiting++
 	it.done = make(chan struct{}, 1)
-	l.enqueue(it)
-	if l.waiting >= l.enough(l.running) {
-		l.help()
+	b.enqueue(it)
+	if b.waiting >= b.enough(b.running) {
+		b.help()
 	} else {
-		l.hold()
+		b.hold()
 	}
 	return false
 }
 
-func (l *Lane[Req, Res]) enqueue(it *Item[Req, Res]) {
+func (b *Batcher[Req, Res]) enqueue(it *Item[Req, Res]) {
 	it.state = queued
 	if it.urgent {
-		l.queue[0].push(it)
+		b.queue[0].push(it)
 	} else {
-		l.queue[1].push(it)
+		b.queue[1].push(it)
 	}
 }
 
 // release queues the first request that it blocks. That one goes to the end of
 // the queue, so that a number in demand does not delay the others.
-func (l *Lane[Req, Res]) release(it *Item[Req, Res]) {
-	if l.conflict == nil {
+func (b *Batcher[Req, Res]) release(it *Item[Req, Res]) {
+	if b.conflict == nil {
 		return
 	}
 	next := it.blocked.pop()
 	if next == nil {
-		delete(l.holder, it.number)
+		delete(b.holder, it.number)
 		return
 	}
 	next.blocked, it.blocked = it.blocked, list[Req, Res]{}
-	l.holder[it.number] = next
-	l.enqueue(next)
+	b.holder[it.number] = next
+	b.enqueue(next)
 }
 
 // leave removes the caller of it. It reports false if the answer is there.
-func (l *Lane[Req, Res]) leave(it *Item[Req, Res]) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (b *Batcher[Req, Res]) leave(it *Item[Req, Res]) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	switch it.state {
 	case queued:
 		if it.urgent {
-			l.queue[0].remove(it)
+			b.queue[0].remove(it)
 		} else {
-			l.queue[1].remove(it)
+			b.queue[1].remove(it)
 		}
-		l.waiting--
-		l.release(it)
+		b.waiting--
+		b.release(it)
 	case blocked:
-		l.waiting--
-		l.holder[it.number].blocked.remove(it)
+		b.waiting--
+		b.holder[it.number].blocked.remove(it)
 	case inFlight:
 		it.flight.leave()
 	case answered:
@@ -244,25 +246,25 @@ func (l *Lane[Req, Res]) leave(it *Item[Req, Res]) bool {
 }
 
 // Queued returns how many requests wait for a flush, for metrics and tests.
-func (l *Lane[Req, Res]) Queued() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.waiting
+func (b *Batcher[Req, Res]) Queued() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.waiting
 }
 
 // Close refuses new requests, and returns when all earlier ones have their answers.
 // A flush must not call it. Calling it again is harmless.
-func (l *Lane[Req, Res]) Close() {
-	l.mu.Lock()
-	l.closed = true
-	if l.running == 0 {
-		l.mu.Unlock()
+func (b *Batcher[Req, Res]) Close() {
+	b.mu.Lock()
+	b.closed = true
+	if b.running == 0 {
+		b.mu.Unlock()
 		return
 	}
-	if l.idle == nil {
-		l.idle = make(chan struct{})
+	if b.idle == nil {
+		b.idle = make(chan struct{})
 	}
-	idle := l.idle
-	l.mu.Unlock()
+	idle := b.idle
+	b.mu.Unlock()
 	<-idle
 }
