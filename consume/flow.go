@@ -116,7 +116,7 @@ func (s *session) take(ctx context.Context, f fetch) {
 		if s.lines[t.line] = append(queue, t); len(queue) == 0 {
 			s.ready = append(s.ready, t)
 		} else {
-			s.room.enter(t)
+			s.waiting.add(t)
 		}
 	}
 	closed := errors.Is(f.err, driver.ErrClosed)
@@ -164,7 +164,7 @@ func (s *session) ended(ctx context.Context, t *task) {
 		if t.mayBeOvertaken() {
 			s.leave(t)
 		}
-		s.room.enter(t)
+		s.waiting.add(t)
 		go s.hold(t, t.delay)
 	}
 }
@@ -194,7 +194,7 @@ func (s *session) hold(t *task, d time.Duration) {
 // finish removes a message from the session.
 func (s *session) finish(t *task) {
 	s.taken--
-	s.room.leave(t)
+	s.waiting.remove(t)
 	s.extends.remove(t.d)
 	s.leave(t)
 }
@@ -212,6 +212,6 @@ func (s *session) leave(t *task) {
 		return
 	}
 	s.lines[line] = queue
-	s.room.leave(queue[0])
+	s.waiting.remove(queue[0])
 	s.ready = append(s.ready, queue[0])
 }

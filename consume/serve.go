@@ -73,7 +73,7 @@ type session struct {
 	lines      map[string][]*task // by line; the first message is ready, running or held, and the others wait for it
 	running    int                // handlers, which Concurrency limits
 	taken      int                // deliveries that are not settled
-	room       room               // of those that wait for something else than a free handler
+	waiting    waitingMessages    // of those that wait for something else than a free handler
 	extends    extender
 	fetching   bool
 	fetchPause pause // after a failed fetch
@@ -158,7 +158,7 @@ func (s *session) loop(ctx context.Context) error {
 			s.ended(ctx, t)
 		case t := <-s.settling:
 			s.freePlace(t)
-			s.room.enter(t)
+			s.waiting.add(t)
 		case t := <-s.woken:
 			s.wake(t)
 		case <-s.answers:

@@ -6,11 +6,11 @@ package consume
 // them at once, and the other handlers serve the other keys.
 type suspects struct {
 	running int
-	waiting []*task // in the order in which they are to be tried; each is counted in the room
+	waiting []*task // in the order in which they are to be tried; each is counted in session.waiting
 }
 
 // wake makes a message ready that was held, or lets a suspect wait for its turn. A message
-// that is to be settled stays in the room, because it still waits for the broker.
+// that is to be settled stays in session.waiting, because it still waits for the broker.
 func (s *session) wake(t *task) {
 	if t.alone && t.step == stepRun {
 		s.suspects.waiting = append(s.suspects.waiting, t)
@@ -18,7 +18,7 @@ func (s *session) wake(t *task) {
 		return
 	}
 	if t.step == stepRun {
-		s.room.leave(t)
+		s.waiting.remove(t)
 	}
 	s.ready = append(s.ready, t)
 }
@@ -34,7 +34,7 @@ func (s *session) wakeSuspects() {
 		}
 		t.slot = true
 		s.suspects.running++
-		s.room.leave(t)
+		s.waiting.remove(t)
 		s.ready = append(s.ready, t)
 	}
 	clear(s.suspects.waiting[len(rest):])

@@ -13,7 +13,7 @@ type work struct {
 	d       driver.Delivery
 	line    string
 	probe   bool // started although the store is down
-	waits   bool // it is counted in the room
+	waits   bool // it is counted in session.waiting
 	alone   bool // the store did not answer for its key, and answered for others
 	slot    bool // it has a place among the suspects that run
 	running bool // it has one of the places of Concurrency

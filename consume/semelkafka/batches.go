@@ -115,14 +115,14 @@ func newWorks(ds []driver.Delivery) []*work {
 	works := make([]*work, len(ds))
 	for i, d := range ds {
 		d := d.(*delivery)
-		works[i] = &work{delivery: d, it: Item{Message: d.m, Place: d.p.ledgerPlace, From: d.from, LeaderEpoch: d.r.LeaderEpoch}}
+		works[i] = &work{delivery: d, it: Item{Message: d.m, Partition: d.p.ledgerID, From: d.from, LeaderEpoch: d.r.LeaderEpoch}}
 	}
 	return works
 }
 
 // compareWorks is the order of a batch: by partition and offset.
 func compareWorks(v, w *work) int {
-	return cmp.Or(v.p.compare(w.p.place), cmp.Compare(v.it.Origin.Offset, w.it.Origin.Offset))
+	return cmp.Or(v.p.compare(w.p.partitionID), cmp.Compare(v.it.Origin.Offset, w.it.Origin.Offset))
 }
 
 func (b *batches) loop(ctx context.Context) error {

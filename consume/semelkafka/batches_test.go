@@ -24,7 +24,7 @@ type scripted struct {
 	passed  []string
 }
 
-func (l *scripted) Own(_ context.Context, _ Place, start int64) (int64, LastMessage, error) {
+func (l *scripted) Own(_ context.Context, _ GroupPartition, start int64) (int64, LastMessage, error) {
 	return start, LastMessage{}, nil
 }
 
@@ -224,7 +224,7 @@ func TestSettleAll_NoAnswer_WaitsOnce(t *testing.T) {
 // stays the same after a Nak.
 func TestItem_From_IsAfterThePreviousMessage(t *testing.T) {
 	s := apart(t, nil, 0)
-	s.parts[place{"t", 0}].from = 3
+	s.parts[partitionID{"t", 0}].from = 3
 	for _, offset := range []int64{5, 6, 9} {
 		s.come(0, offset, 1)
 	}
@@ -254,7 +254,7 @@ func TestItem_From_IsAfterThePreviousMessage(t *testing.T) {
 func TestNak_DuringHandOver_IsNotReturnedAgain(t *testing.T) {
 	s := apart(t, nil, 2)
 	ds, _ := handed(t, s, 2)
-	s.parts[place{"t", 0}].leave()
+	s.parts[partitionID{"t", 0}].leave()
 	if err := ds[0].Nak(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +284,7 @@ func TestHold_PartitionRevoked_IsGivenUp(t *testing.T) {
 	b := looping(t, l, consume.Options{}, 1)
 	ds, _ := handed(t, b.s, 1)
 	batch := b.gather(t.Context(), newWorks(ds))
-	p := b.s.parts[place{"t", 0}]
+	p := b.s.parts[partitionID{"t", 0}]
 	p.leave()
 	if err := b.handle(t.Context(), batch); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ type slowLedger struct {
 	goOn chan struct{}
 }
 
-func (l *slowLedger) Own(ctx context.Context, _ Place, _ int64) (int64, LastMessage, error) {
+func (l *slowLedger) Own(ctx context.Context, _ GroupPartition, _ int64) (int64, LastMessage, error) {
 	<-ctx.Done()
 	<-l.goOn
 	return 0, LastMessage{}, ctx.Err()
@@ -26,8 +26,8 @@ func TestRevoked_LedgerIsAsked_WaitsForTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := apart(t, nil)
 		l := &slowLedger{goOn: make(chan struct{})}
-		p := newPartition(place{"t", 0})
-		s.parts = map[place]*partition{p.place: p}
+		p := newPartition(partitionID{"t", 0})
+		s.parts = map[partitionID]*partition{p.partitionID: p}
 		s.ledger = l
 		s.beginAll(map[string]map[int32]kgo.Offset{"t": {0: kgo.NewOffset().At(5)}})
 		synctest.Wait()

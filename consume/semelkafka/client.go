@@ -136,8 +136,8 @@ func (o *Options) reset() kgo.Offset {
 	return o.OutOfRange.offset()
 }
 
-// dialWatch notes the result of each attempt to connect. A fetch that succeeds, on another
-// connection, ends the note of a failure, because the client connects again only when it
+// dialWatch keeps the result of each attempt to connect. A fetch that succeeds, on another
+// connection, ends the failure, because the client connects again only when it
 // needs to.
 type dialWatch struct{ s *Source }
 

@@ -51,7 +51,7 @@ func (s *Source) commit(ctx context.Context, left []*partition) {
 	}
 	offsets := map[string]map[int32]kgo.EpochOffset{}
 	var committed []*partition
-	notes := map[place]note{}
+	written := map[partitionID]commitMetadata{}
 	for _, p := range left {
 		if !p.dirty || p.gone {
 			continue
@@ -61,7 +61,7 @@ func (s *Source) commit(ctx context.Context, left []*partition) {
 		}
 		offsets[p.topic][p.partition] = kgo.EpochOffset{Epoch: p.mark.next.epoch, Offset: p.mark.next.offset}
 		p.dirty = false
-		notes[p.place] = note{after: p.mark.after, last: p.mark.last}
+		written[p.partitionID] = commitMetadata{after: p.mark.after, last: p.mark.last}
 		committed = append(committed, p)
 	}
 	s.mu.Unlock()
@@ -70,13 +70,13 @@ func (s *Source) commit(ctx context.Context, left []*partition) {
 	}
 
 	var failed error
-	refused := map[place]bool{}
+	refused := map[partitionID]bool{}
 	ctx = kgo.PreCommitFnContext(ctx, func(req *kmsg.OffsetCommitRequest) error {
 		for i := range req.Topics {
 			t := &req.Topics[i]
 			for j := range t.Partitions {
 				c := &t.Partitions[j]
-				n, ok := notes[place{t.Topic, c.Partition}]
+				n, ok := written[partitionID{t.Topic, c.Partition}]
 				if !ok {
 					n.after = c.Offset
 				}
@@ -94,8 +94,8 @@ func (s *Source) commit(ctx context.Context, left []*partition) {
 			for j := range resp.Topics[i].Partitions {
 				r := &resp.Topics[i].Partitions[j]
 				if err := kerr.ErrorForCode(r.ErrorCode); err != nil {
-					refused[place{resp.Topics[i].Topic, r.Partition}] = true
-					s.commitRefused(place{resp.Topics[i].Topic, r.Partition}, err)
+					refused[partitionID{resp.Topics[i].Topic, r.Partition}] = true
+					s.commitRefused(partitionID{resp.Topics[i].Topic, r.Partition}, err)
 				}
 			}
 		}
@@ -106,7 +106,7 @@ func (s *Source) commit(ctx context.Context, left []*partition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range committed {
-		if failed != nil || refused[p.place] {
+		if failed != nil || refused[p.partitionID] {
 			p.dirty = true
 			s.nudge()
 		}
@@ -116,7 +116,7 @@ func (s *Source) commit(ctx context.Context, left []*partition) {
 // commitRefused reports why. Errors of a rebalance are ignored: either the
 // partition stays here, and the next commit repeats this one, or another member
 // has it.
-func (s *Source) commitRefused(at place, err error) {
+func (s *Source) commitRefused(at partitionID, err error) {
 	switch {
 	case errors.Is(err, kerr.RebalanceInProgress), errors.Is(err, kerr.IllegalGeneration), errors.Is(err, kerr.UnknownMemberID),
 		errors.Is(err, kerr.FencedInstanceID), errors.Is(err, kerr.StaleMemberEpoch):
@@ -133,8 +133,8 @@ func (s *Source) nudge() {
 	}
 }
 
-// note is the metadata of a commit.
-type note struct {
+// commitMetadata is the metadata of a commit.
+type commitMetadata struct {
 	topicID string      // empty: unknown
 	after   int64       // the offset after the last message below the commit; markers of transactions follow it
 	last    LastMessage // before after
@@ -164,8 +164,8 @@ func metadata(id [16]byte, committed, after int64, last LastMessage) *string {
 }
 
 // readMetadata reads what metadata has written, or an operator's tool.
-func readMetadata(text *string, committed int64) note {
-	n := note{after: committed}
+func readMetadata(text *string, committed int64) commitMetadata {
+	n := commitMetadata{after: committed}
 	if text == nil {
 		return n
 	}

@@ -26,7 +26,7 @@ type Ledger interface {
 	// last is the message before next, from Item.Last of the last message that was
 	// done. If the log has another message there, the source ends with an error. Zero:
 	// the ledger does not know it; then Kafka's commit tells, if it is at next, too.
-	Own(ctx context.Context, of Place, start int64) (next int64, last LastMessage, err error)
+	Own(ctx context.Context, of GroupPartition, start int64) (next int64, last LastMessage, err error)
 	// OrderKey says which messages wait for each other: a held message delays later
 	// ones with the same order key. Empty: it delays none.
 	OrderKey(it Item) string
@@ -41,8 +41,8 @@ type Ledger interface {
 	Pass(ctx context.Context, it Item) error
 }
 
-// Place names a partition that a group reads.
-type Place struct {
+// GroupPartition names a partition that a group reads.
+type GroupPartition struct {
 	Group, Topic string
 	// TopicID tells the topic from an earlier one with its name. Empty: the
 	// brokers have no such thing (before 3.1).
@@ -53,7 +53,7 @@ type Place struct {
 // Item is a message of a batch.
 type Item struct {
 	*consume.Message
-	Place Place
+	Partition GroupPartition
 	// From is the offset after the previous message, or for the first message
 	// the offset from which the partition was read. The offsets between From
 	// and the message's own hold no message, because of compaction or
@@ -63,9 +63,9 @@ type Item struct {
 	LeaderEpoch int32
 }
 
-// place is the Place of a partition. The caller holds mu.
-func (s *Source) place(at place) Place {
-	p := Place{Group: s.group, Topic: at.topic, Partition: at.partition}
+// groupPartition is the GroupPartition of a partition. The caller holds mu.
+func (s *Source) groupPartition(at partitionID) GroupPartition {
+	p := GroupPartition{Group: s.group, Topic: at.topic, Partition: at.partition}
 	if id := s.ids[at.topic]; id != [16]byte{} {
 		p.TopicID = topicIDText(id)
 	}
@@ -109,13 +109,13 @@ func (s *Source) adjust(ctx context.Context, offsets map[string]map[int32]kgo.Of
 }
 
 // beginAll begins the search for partitions, each in a goroutine of its own.
-func (s *Source) beginAll(offsets map[string]map[int32]kgo.Offset) map[place]*beginning {
+func (s *Source) beginAll(offsets map[string]map[int32]kgo.Offset) map[partitionID]*beginning {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := map[place]*beginning{}
+	all := map[partitionID]*beginning{}
 	for topic, of := range offsets {
 		for n, committed := range of {
-			p := s.parts[place{topic, n}]
+			p := s.parts[partitionID{topic, n}]
 			if p == nil {
 				continue // it was taken away: the client's records of it are dropped
 			}
@@ -123,7 +123,7 @@ func (s *Source) beginAll(offsets map[string]map[int32]kgo.Offset) map[place]*be
 				p.beginning = &beginning{done: make(chan struct{})}
 				go s.search(p, p.beginning, s.ledger, committed)
 			}
-			all[p.place] = p.beginning
+			all[p.partitionID] = p.beginning
 		}
 	}
 	return all
@@ -131,7 +131,7 @@ func (s *Source) beginAll(offsets map[string]map[int32]kgo.Offset) map[place]*be
 
 // begun returns where the client begins to read a partition. If that is not known, it
 // pauses the partition.
-func (s *Source) begun(at place, b *beginning, committed kgo.Offset) (kgo.Offset, error) {
+func (s *Source) begun(at partitionID, b *beginning, committed kgo.Offset) (kgo.Offset, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
@@ -163,10 +163,10 @@ func (s *Source) search(p *partition, b *beginning, l Ledger, committed kgo.Offs
 	var from kgo.Offset
 	var err error
 	if l != nil {
-		from, err = s.own(ctx, l, p.place, committed)
+		from, err = s.own(ctx, l, p.partitionID, committed)
 	} else {
-		err = s.repeat(ctx, p.place, func() (err error) {
-			from, err = s.begin(ctx, p.place, committed)
+		err = s.repeat(ctx, p.partitionID, func() (err error) {
+			from, err = s.begin(ctx, p.partitionID, committed)
 			return err
 		})
 	}
@@ -187,8 +187,8 @@ func (s *Source) beginLate(ctx context.Context, p *partition, from kgo.Offset) {
 	cl := s.client
 	s.mu.Unlock()
 	position := from.EpochOffset() // SetOffsets does not validate it
-	if err := s.repeat(ctx, p.place, func() (err error) {
-		position, err = s.validated(ctx, cl, p.place, position)
+	if err := s.repeat(ctx, p.partitionID, func() (err error) {
+		position, err = s.validated(ctx, cl, p.partitionID, position)
 		return err
 	}); err != nil || ctx.Err() != nil {
 		return
@@ -196,7 +196,7 @@ func (s *Source) beginLate(ctx context.Context, p *partition, from kgo.Offset) {
 	cl.SetOffsets(map[string]map[int32]kgo.EpochOffset{p.topic: {p.partition: position}})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.parts[p.place] == p {
+	if s.parts[p.partitionID] == p {
 		p.beginning = nil
 		cl.ResumeFetchPartitions(map[string][]int32{p.topic: {p.partition}})
 	}
@@ -209,7 +209,7 @@ const (
 )
 
 // own takes a partition over, and repeats that until the ledger answers.
-func (s *Source) own(ctx context.Context, l Ledger, at place, committed kgo.Offset) (kgo.Offset, error) {
+func (s *Source) own(ctx context.Context, l Ledger, at partitionID, committed kgo.Offset) (kgo.Offset, error) {
 	for pause := firstOwn; ; pause = min(2*pause, longestOwn) {
 		from, err := s.ownOnce(ctx, l, at, committed)
 		switch {
@@ -228,9 +228,9 @@ func (s *Source) own(ctx context.Context, l Ledger, at place, committed kgo.Offs
 	}
 }
 
-func (s *Source) ownOnce(ctx context.Context, l Ledger, at place, from kgo.Offset) (kgo.Offset, error) {
+func (s *Source) ownOnce(ctx context.Context, l Ledger, at partitionID, from kgo.Offset) (kgo.Offset, error) {
 	s.mu.Lock()
-	cl, of := s.client, s.place(at)
+	cl, of := s.client, s.groupPartition(at)
 	s.mu.Unlock()
 	committed := from.EpochOffset().Offset
 	start := committed
@@ -252,7 +252,7 @@ func (s *Source) ownOnce(ctx context.Context, l Ledger, at place, from kgo.Offse
 	}
 	s.mu.Lock()
 	if p := s.parts[at]; p != nil {
-		p.from, p.ledgerPlace, p.batched = next, of, true
+		p.from, p.ledgerID, p.batched = next, of, true
 		if next < committed && p.mark.after <= next { // only markers of transactions lie between
 			check.start = committed
 		} else {
@@ -272,7 +272,7 @@ func (s *Source) ownOnce(ctx context.Context, l Ledger, at place, from kgo.Offse
 // misplaced returns an error if records from offset on cannot follow the
 // ledger's. The caller holds mu.
 func (s *Source) misplaced(p *partition, topicID string, offset int64) error {
-	of := s.place(p.place)
+	of := s.groupPartition(p.partitionID)
 	switch known := max(p.from, p.polled); {
 	case s.ledger == nil:
 		return nil

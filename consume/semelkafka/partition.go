@@ -8,8 +8,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// place names a partition.
-type place struct {
+// partitionID names a partition.
+type partitionID struct {
 	topic     string
 	partition int32
 }
@@ -17,19 +17,19 @@ type place struct {
 // partition is one assignment of a partition to this member. Source.mu guards
 // its fields.
 type partition struct {
-	place
-	queue       []item     // polled or given back, and not handed out; in the order of their offsets
-	bytes       int        // of the queue
-	polled      int64      // the next offset that the client may give; -1: any
-	from        int64      // all messages below it are done: the offset that the ledger said to read from, or a later one
-	beginning   *beginning // nil: it is known where the client reads, or the client has not asked
-	check       *lastCheck // nil: none, or done
-	ledgerPlace Place      // the partition's name in the ledger
-	batched     bool       // there is a ledger
-	mark        watermark
-	dirty       bool  // the watermark is above what was committed
-	skipping    bool  // skipLost is at work
-	end         int64 // the log's end, as of the last fetch; 0: not known
+	partitionID
+	queue     []item         // polled or given back, and not handed out; in the order of their offsets
+	bytes     int            // of the queue
+	polled    int64          // the next offset that the client may give; -1: any
+	from      int64          // all messages below it are done: the offset that the ledger said to read from, or a later one
+	beginning *beginning     // nil: it is known where the client reads, or the client has not asked
+	check     *lastCheck     // nil: none, or done
+	ledgerID  GroupPartition // the partition's name in the ledger
+	batched   bool           // there is a ledger
+	mark      watermark
+	dirty     bool  // the watermark is above what was committed
+	skipping  bool  // skipLost is at work
+	end       int64 // the log's end, as of the last fetch; 0: not known
 
 	unfinished int       // returned by Next, and neither acked nor given back
 	waiting    int       // of them, those that wait for something else than a free handler
@@ -48,8 +48,8 @@ type item struct {
 	end  int64 // the offset after the record and the markers that follow it; 0: of the record
 }
 
-func newPartition(at place) *partition {
-	return &partition{place: at, polled: -1, mark: watermark{next: mark{offset: -1, epoch: -1}}, revoked: make(chan struct{})}
+func newPartition(at partitionID) *partition {
+	return &partition{partitionID: at, polled: -1, mark: watermark{next: mark{offset: -1, epoch: -1}}, revoked: make(chan struct{})}
 }
 
 // The limits of a partition's queue. When it is full, the client stops fetching

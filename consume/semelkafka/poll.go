@@ -13,7 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-func (p place) compare(q place) int {
+func (p partitionID) compare(q partitionID) int {
 	return cmp.Or(strings.Compare(p.topic, q.topic), cmp.Compare(p.partition, q.partition))
 }
 
@@ -73,7 +73,7 @@ func (s *Source) poll(ctx context.Context, cl *kgo.Client, n int) {
 	defer s.polling.Unlock()
 	fetches := cl.PollRecords(ctx, n)
 	fetches.EachError(func(topic string, partition int32, err error) {
-		s.failed(place{topic, partition}, err)
+		s.failed(partitionID{topic, partition}, err)
 	})
 	for i := range fetches {
 		for j := range fetches[i].Topics {
@@ -88,7 +88,7 @@ func (s *Source) poll(ctx context.Context, cl *kgo.Client, n int) {
 // enqueue puts the records of a partition into its queue. It drops records of
 // partitions that this member does not have.
 func (s *Source) enqueue(t *kgo.FetchTopic, f *kgo.FetchPartition) {
-	at := place{t.Topic, f.Partition}
+	at := partitionID{t.Topic, f.Partition}
 	items := make([]item, len(f.Records))
 	id := s.topicID(t)
 	for i, r := range f.Records {
@@ -132,11 +132,11 @@ func (s *Source) enqueue(t *kgo.FetchTopic, f *kgo.FetchPartition) {
 func (s *Source) rewound(old *partition) *partition {
 	old.leave()
 	old.gone = true
-	p := newPartition(old.place)
+	p := newPartition(old.partitionID)
 	p.end, p.paused, p.skipping = old.end, old.paused, old.skipping
-	p.ledgerPlace, p.batched = old.ledgerPlace, old.batched
+	p.ledgerID, p.batched = old.ledgerID, old.batched
 	p.from = old.from // for the ledger no message is between this offset and the next record
-	s.parts[old.place] = p
+	s.parts[old.partitionID] = p
 	return p
 }
 
@@ -188,7 +188,7 @@ func (s *Source) crowded() bool {
 }
 
 // failed handles an error that the client reports.
-func (s *Source) failed(at place, err error) {
+func (s *Source) failed(at partitionID, err error) {
 	loss, lost := errors.AsType[*kgo.ErrDataLoss](err)
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

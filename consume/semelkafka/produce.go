@@ -61,7 +61,7 @@ func (Stamper) OnProduceRecordBuffered(r *kgo.Record) {
 type producer struct {
 	client *kgo.Client
 	large  func() (*kgo.Client, error)
-	turns  sync.Map // chan struct{} by place: has one while the second client has a record of the partition
+	turns  sync.Map // chan struct{} by partitionID: has one while the second client has a record of the partition
 }
 
 // newProducer makes a producer that sends by a client. The second client has these options,
@@ -86,7 +86,7 @@ func (p *producer) produce(ctx context.Context, r *kgo.Record) error {
 	if err != nil {
 		return err
 	}
-	v, _ := p.turns.LoadOrStore(place{r.Topic, r.Partition}, make(chan struct{}, 1))
+	v, _ := p.turns.LoadOrStore(partitionID{r.Topic, r.Partition}, make(chan struct{}, 1))
 	turn := v.(chan struct{}) //nolint:forcetypeassert // nothing else is stored
 	select {
 	case turn <- struct{}{}:

@@ -33,7 +33,7 @@ func (s *Source) assigned(_ context.Context, cl *kgo.Client, came map[string][]i
 	}
 	s.withoutPolls(func() {
 		s.rebalances++
-		for at := range places(came) {
+		for at := range partitionIDs(came) {
 			s.parts[at] = newPartition(at)
 		}
 		cl.ResumeFetchPartitions(came) // the client remembers pauses of an earlier time
@@ -50,7 +50,7 @@ func (s *Source) revoked(ctx context.Context, _ *kgo.Client, went map[string][]i
 	var left []*partition
 	s.withoutPolls(func() {
 		s.rebalances++
-		for at := range places(went) {
+		for at := range partitionIDs(went) {
 			if p := s.parts[at]; p != nil {
 				p.leave()
 				left = append(left, p)
@@ -67,7 +67,7 @@ func (s *Source) revoked(ctx context.Context, _ *kgo.Client, went map[string][]i
 func (s *Source) lost(_ context.Context, _ *kgo.Client, went map[string][]int32) {
 	var left []*partition
 	s.withoutPolls(func() {
-		for at := range places(went) {
+		for at := range partitionIDs(went) {
 			if p := s.parts[at]; p != nil {
 				left = append(left, p)
 			}
@@ -128,17 +128,17 @@ func (s *Source) forget(left []*partition) {
 	for _, p := range left {
 		p.leave()
 		p.gone = true
-		if s.parts[p.place] == p {
-			delete(s.parts, p.place)
+		if s.parts[p.partitionID] == p {
+			delete(s.parts, p.partitionID)
 		}
 	}
 }
 
-func places(topics map[string][]int32) func(yield func(place) bool) {
-	return func(yield func(place) bool) {
+func partitionIDs(topics map[string][]int32) func(yield func(partitionID) bool) {
+	return func(yield func(partitionID) bool) {
 		for topic, partitions := range topics {
 			for _, n := range partitions {
-				if !yield(place{topic, n}) {
+				if !yield(partitionID{topic, n}) {
 					return
 				}
 			}
@@ -157,11 +157,11 @@ func (s *Source) fetchedOffsets(_ context.Context, _ *kgo.Client, resp *kmsg.Off
 			t := &resp.Groups[i].Topics[j]
 			for k := range t.Partitions {
 				f := &t.Partitions[k]
-				note := readMetadata(f.Metadata, f.Offset)
-				if p := s.parts[place{t.Topic, f.Partition}]; p != nil && f.Offset >= 0 && p.mark.next.offset < 0 {
-					p.mark.next, p.mark.after, p.mark.last = mark{f.Offset, f.LeaderEpoch}, note.after, note.last
+				meta := readMetadata(f.Metadata, f.Offset)
+				if p := s.parts[partitionID{t.Topic, f.Partition}]; p != nil && f.Offset >= 0 && p.mark.next.offset < 0 {
+					p.mark.next, p.mark.after, p.mark.last = mark{f.Offset, f.LeaderEpoch}, meta.after, meta.last
 				}
-				if then, now := note.topicID, s.ids[t.Topic]; f.Offset >= 0 && then != "" && now != [16]byte{} && then != topicIDText(now) {
+				if then, now := meta.topicID, s.ids[t.Topic]; f.Offset >= 0 && then != "" && now != [16]byte{} && then != topicIDText(now) {
 					err := fmt.Errorf("topic %q, partition %d: offset %d was committed in topic id %s, but the topic of that name is %s now; "+
 						"its messages are different ones: reset the group's offsets", t.Topic, f.Partition, f.Offset, then, topicIDText(now))
 					s.breakOff(err)

@@ -31,7 +31,7 @@ type Source struct {
 	ledger     Ledger             // nil: of ServeBatches, none
 	limits     map[string]int32
 	ids        map[string][16]byte // of the topics, as Info saw them
-	parts      map[place]*partition
+	parts      map[partitionID]*partition
 	turn       int           // the partition that handOut begins with
 	taken      int           // deliveries that are not settled
 	rebalances int           // times that partitions came or went
@@ -53,7 +53,7 @@ type Source struct {
 // error names every mistake in its arguments.
 func New(group string, topics []string, o *Options) (*Source, error) {
 	s := &Source{
-		group: group, topics: slices.Clone(topics), opt: o.withDefaults(group), parts: map[place]*partition{},
+		group: group, topics: slices.Clone(topics), opt: o.withDefaults(group), parts: map[partitionID]*partition{},
 		changed: make(chan struct{}, 1), moved: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	var errs []error
@@ -180,7 +180,7 @@ func (s *Source) handOut(limit int) (ds []driver.Delivery, _ error) {
 	}
 	most = min(most, limit)
 	ds = make([]driver.Delivery, 0, most)
-	slices.SortFunc(ready, func(a, b *partition) int { return a.compare(b.place) })
+	slices.SortFunc(ready, func(a, b *partition) int { return a.compare(b.partitionID) })
 	for i := s.turn; len(ready) > 0 && len(ds) < limit; i++ {
 		i %= len(ready)
 		p := ready[i]

@@ -21,7 +21,7 @@ func apart(t *testing.T, o *Options, records ...int) *Source {
 		t.Fatal(err)
 	}
 	for i, n := range records {
-		at := place{"t", int32(i)}
+		at := partitionID{"t", int32(i)}
 		s.parts[at] = newPartition(at)
 		s.come(i, 0, n)
 	}
@@ -133,7 +133,7 @@ func TestNak_Record_IsReturnedAgainByOffset(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if p := s.parts[place{"t", 0}]; p.mark.next.offset != 3 || p.unfinished != 0 || s.taken != 0 {
+	if p := s.parts[partitionID{"t", 0}]; p.mark.next.offset != 3 || p.unfinished != 0 || s.taken != 0 {
 		t.Errorf("the partition is at %+v, with %d unfinished", p.mark, p.unfinished)
 	}
 }
@@ -177,7 +177,7 @@ func TestEnqueue_LogCut_ReadsAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if next := s.parts[place{"t", 0}].mark.next.offset; next != 5 {
+	if next := s.parts[partitionID{"t", 0}].mark.next.offset; next != 5 {
 		t.Errorf("%d would be committed, want 5", next)
 	}
 }
@@ -243,7 +243,7 @@ func TestFetchedOffsets_EarlierTopic_AreRefused(t *testing.T) {
 }
 
 func TestFailed_ClientErrors_WarnOrEndTheSource(t *testing.T) {
-	at := place{"orders", 3}
+	at := partitionID{"orders", 3}
 	for name, c := range map[string]struct {
 		err    error
 		closed bool

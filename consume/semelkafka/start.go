@@ -16,7 +16,7 @@ import (
 // used, so that the next owner begins there, too, and not at a later end. With
 // OutOfRange Latest the position is always a number, because afterLost compares it with
 // the log.
-func (s *Source) begin(ctx context.Context, at place, start kgo.Offset) (kgo.Offset, error) {
+func (s *Source) begin(ctx context.Context, at partitionID, start kgo.Offset) (kgo.Offset, error) {
 	if offset := start.EpochOffset().Offset; offset >= 0 {
 		return s.verified(ctx, at, start, s.committedCheck(at, offset))
 	}
@@ -33,7 +33,7 @@ func (s *Source) begin(ctx context.Context, at place, start kgo.Offset) (kgo.Off
 }
 
 // toFirst moves a partition's position to the first record of the log.
-func (s *Source) toFirst(ctx context.Context, at place) (int64, error) {
+func (s *Source) toFirst(ctx context.Context, at partitionID) (int64, error) {
 	s.mu.Lock()
 	cl, p := s.client, s.parts[at]
 	s.mu.Unlock()
@@ -51,7 +51,7 @@ func (s *Source) toFirst(ctx context.Context, at place) (int64, error) {
 }
 
 // toEnd moves a partition's position to the end of the log, and commits it.
-func (s *Source) toEnd(ctx context.Context, at place) (int64, error) {
+func (s *Source) toEnd(ctx context.Context, at partitionID) (int64, error) {
 	s.mu.Lock()
 	cl, p := s.client, s.parts[at]
 	s.mu.Unlock()
@@ -77,7 +77,7 @@ func (s *Source) toEnd(ctx context.Context, at place) (int64, error) {
 // skipLost continues at the end of the log if the records at the position were
 // deleted before they were read. Other errors of the client do not count meanwhile;
 // another try follows a later one.
-func (s *Source) skipLost(at place) {
+func (s *Source) skipLost(at partitionID) {
 	s.mu.Lock()
 	cl, old := s.client, s.parts[at]
 	if cl == nil || old == nil || old.skipping {
@@ -106,7 +106,7 @@ func (s *Source) skipLost(at place) {
 // afterLost returns where a partition goes on after the client's error that its
 // position is not in the log. If the position is in the log, the error is about an
 // earlier one: the end of the log has moved since, and a move there would lose messages.
-func (s *Source) afterLost(ctx context.Context, cl *kgo.Client, at place, old *partition) (int64, error) {
+func (s *Source) afterLost(ctx context.Context, cl *kgo.Client, at partitionID, old *partition) (int64, error) {
 	s.mu.Lock()
 	position := old.mark.next.offset
 	s.mu.Unlock()
@@ -136,7 +136,7 @@ const (
 )
 
 // listOffset asks for the first offset of a partition or for its end.
-func listOffset(ctx context.Context, cl *kgo.Client, at place, which int64) (int64, error) {
+func listOffset(ctx context.Context, cl *kgo.Client, at partitionID, which int64) (int64, error) {
 	req := kmsg.NewPtrListOffsetsRequest()
 	req.ReplicaID, req.IsolationLevel = -1, 1
 	topic, partition := kmsg.NewListOffsetsRequestTopic(), kmsg.NewListOffsetsRequestTopicPartition()
@@ -157,7 +157,7 @@ func listOffset(ctx context.Context, cl *kgo.Client, at place, which int64) (int
 }
 
 // repeat calls f until it succeeds or ctx ends.
-func (s *Source) repeat(ctx context.Context, at place, f func() error) error {
+func (s *Source) repeat(ctx context.Context, at partitionID, f func() error) error {
 	for pause := firstOwn; ; pause = min(2*pause, longestOwn) {
 		err := f()
 		if err == nil {
@@ -188,7 +188,7 @@ type lastCheck struct {
 
 // verified returns where to read a partition from so that the message before the
 // position is read again. If that message is not known, or was deleted, it returns start.
-func (s *Source) verified(ctx context.Context, at place, start kgo.Offset, check lastCheck) (kgo.Offset, error) {
+func (s *Source) verified(ctx context.Context, at partitionID, start kgo.Offset, check lastCheck) (kgo.Offset, error) {
 	if !check.last.isKnown() || check.offset < 0 {
 		return start, nil
 	}
@@ -208,7 +208,7 @@ func (s *Source) verified(ctx context.Context, at place, start kgo.Offset, check
 }
 
 // committedCheck is the check of a committed offset.
-func (s *Source) committedCheck(at place, committed int64) lastCheck {
+func (s *Source) committedCheck(at partitionID, committed int64) lastCheck {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := lastCheck{offset: committed - 1, start: committed}
@@ -243,7 +243,7 @@ func (p *partition) compareLast(items []item) ([]item, error) {
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // otherLog is the error of a position that belongs to another log.
-func (p place) otherLog(offset int64, epoch int32) error {
+func (p partitionID) otherLog(offset int64, epoch int32) error {
 	return fmt.Errorf("topic %q, partition %d: the messages below offset %d, read up to leader epoch %d, are done, but the log has others there now, "+
 		"because of an unclean leader election or a broker that was restored from an older copy; find out which messages are new, and set the group's offset "+
 		"to the first of them (kafka-consumer-groups.sh --reset-offsets) and the ledger's position, if there is one (pgkafka.Forget)", p.topic, p.partition, offset, epoch)
@@ -251,7 +251,7 @@ func (p place) otherLog(offset int64, epoch int32) error {
 
 // lostBehind handles the client's error that messages before its position are
 // not in the log any more. The client goes on where the logs part.
-func (s *Source) lostBehind(at place, loss *kgo.ErrDataLoss) {
+func (s *Source) lostBehind(at partitionID, loss *kgo.ErrDataLoss) {
 	err := fmt.Errorf("%w; the log goes on with leader epoch %d at offset %d", at.otherLog(loss.ConsumedTo, loss.ConsumedToEpoch), loss.ResetToEpoch, loss.ResetTo)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -265,7 +265,7 @@ func (s *Source) lostBehind(at place, loss *kgo.ErrDataLoss) {
 // validated asks the broker whether the log of the position's leader epoch reaches the
 // position, as the client does for the positions that adjust returns. If it does not,
 // validated reports that, and returns where the logs part.
-func (s *Source) validated(ctx context.Context, cl *kgo.Client, at place, from kgo.EpochOffset) (kgo.EpochOffset, error) {
+func (s *Source) validated(ctx context.Context, cl *kgo.Client, at partitionID, from kgo.EpochOffset) (kgo.EpochOffset, error) {
 	if from.Epoch < 0 {
 		return from, nil
 	}

@@ -64,7 +64,7 @@ func (s *Source) Stats() Stats {
 		st.Partitions = append(st.Partitions, ps)
 	}
 	slices.SortFunc(st.Partitions, func(a, b PartitionStats) int {
-		return place{a.Topic, a.Partition}.compare(place{b.Topic, b.Partition})
+		return partitionID{a.Topic, a.Partition}.compare(partitionID{b.Topic, b.Partition})
 	})
 	return st
 }

@@ -25,16 +25,16 @@ import (
 // in one transaction. The effect then happens exactly once. An Atomic is a semel.Runner,
 // and safe for concurrent use. Make it with [NewAtomic].
 type Atomic struct {
-	store *Store
-	guard *semel.Guard
-	notes store.Store // claims and swaps outside of the transaction, encrypted as the Guard's
+	store   *Store
+	guard   *semel.Guard
+	outside store.Store // claims and swaps outside of the transaction, encrypted as the Guard's
 
 	savepointBatches atomic.Int32 // how many of the next batches begin with savepoints
 	foundLockedKey   atomic.Bool  // the last prefetch found a key that was locked elsewhere
 	// See the constants with these names. Tests change them.
-	noteDelay, cleanupTimeout, prefetchTimeout time.Duration
-	storeTimeout                               time.Duration // of each call of the store in a call of Run
-	duplicates                                 duplicateRate // the share of duplicates among the calls of Run
+	recordDelay, cleanupTimeout, prefetchTimeout time.Duration
+	storeTimeout                                 time.Duration // of each call of the store in a call of Run
+	duplicates                                   duplicateRate // the share of duplicates among the calls of Run
 }
 
 var _ semel.Runner = (*Atomic)(nil)
@@ -49,7 +49,7 @@ var _ semel.Runner = (*Atomic)(nil)
 // StoreTimeout limits each of these by itself: the round trip with BEGIN and the claim, or
 // with the steps of a call; each statement of the store after that; COMMIT; and the work
 // after a COMMIT that failed. It does not limit the statements of the handler. In
-// [Atomic.RunWhole] it does not limit BEGIN and the lookup of the keys either, so pass a
+// [Atomic.RunBatch] it does not limit BEGIN and the lookup of the keys either, so pass a
 // context with a deadline. In [Atomic.In] it limits nothing.
 func NewAtomic(st *Store, o *semel.Options) (*Atomic, error) {
 	if st == nil {
@@ -63,11 +63,11 @@ func NewAtomic(st *Store, o *semel.Options) (*Atomic, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit, notes := defaultStoreTimeout, store.Store(shortWaitStore{Store: st})
+	limit, outside := defaultStoreTimeout, store.Store(shortWaitStore{Store: st})
 	if o != nil {
-		limit, notes = cmp.Or(o.StoreTimeout, limit), o.Encryption.Store(notes)
+		limit, outside = cmp.Or(o.StoreTimeout, limit), o.Encryption.Store(outside)
 	}
-	return &Atomic{store: st, guard: g, notes: notes, noteDelay: noteDelay, cleanupTimeout: limit, prefetchTimeout: prefetchTimeout, storeTimeout: limit}, nil
+	return &Atomic{store: st, guard: g, outside: outside, recordDelay: recordDelay, cleanupTimeout: limit, prefetchTimeout: prefetchTimeout, storeTimeout: limit}, nil
 }
 
 // defaultStoreTimeout is the default of semel.Options.StoreTimeout.

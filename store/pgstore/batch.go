@@ -17,9 +17,9 @@ import (
 	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
-// Ended is the result and the error of one call of a batch, as [Atomic.Run] would return
+// BatchResult is the result and the error of one call of a batch, as [Atomic.Run] would return
 // them.
-type Ended struct {
+type BatchResult struct {
 	semel.Result
 	Err error
 }
@@ -37,12 +37,12 @@ type PendingCall struct {
 	Err error
 }
 
-// RunWhole runs fn once for all calls that are not done yet, in one transaction, so
+// RunBatch runs fn once for all calls that are not done yet, in one transaction, so
 // that fn can write their rows in one statement. It is meant for the messages of one
-// poll of a broker. [TxFrom] gives fn the transaction. RunWhole returns after the
+// poll of a broker. [TxFrom] gives fn the transaction. RunBatch returns after the
 // commit, with the results in the order of calls. If all calls are done, fn does not
 // run. Of several calls with the same key the first one runs, and the others get its
-// result, or semel.ErrReleased if it failed. RunWhole does not wait for a key that
+// result, or semel.ErrReleased if it failed. RunBatch does not wait for a key that
 // another transaction is running, even if Call.Wait is set: such a call ends with
 // semel.ErrInProgress.
 //
@@ -51,18 +51,18 @@ type PendingCall struct {
 // until the failing call is alone. So fn may run several times, and must have no effect
 // outside of the transaction. For refused commits and broken connections, see "Batches"
 // in the package documentation.
-func (a *Atomic) RunWhole(ctx context.Context, calls []semel.Call, fn func(ctx context.Context, fresh []*PendingCall) error) []Ended {
-	return a.runWhole(ctx, nil, calls, fn)
+func (a *Atomic) RunBatch(ctx context.Context, calls []semel.Call, fn func(ctx context.Context, newCalls []*PendingCall) error) []BatchResult {
+	return a.runBatch(ctx, nil, calls, fn)
 }
 
-func (a *Atomic) runWhole(ctx context.Context, prefetched *PrefetchedBatch, calls []semel.Call, fn func(ctx context.Context, fresh []*PendingCall) error) []Ended {
-	b := &batchRun{atomic: a, calls: calls, results: make([]Ended, len(calls)), events: make([]driver.HeldEvents, len(calls)), handler: fn, prefetched: prefetched}
+func (a *Atomic) runBatch(ctx context.Context, prefetched *PrefetchedBatch, calls []semel.Call, fn func(ctx context.Context, newCalls []*PendingCall) error) []BatchResult {
+	b := &batchRun{atomic: a, calls: calls, results: make([]BatchResult, len(calls)), events: make([]driver.HeldEvents, len(calls)), handler: fn, prefetched: prefetched}
 	if prefetched != nil {
 		prefetched.run = b
 	}
 	defer b.reportEnds(ctx) // also if fn panics
 	if _, ok := a.store.inside(ctx); ok {
-		b.fail(ctx, all(len(calls)), errors.New("pgstore: RunWhole inside a handler of the same store; run its calls one by one, with Run"))
+		b.fail(ctx, all(len(calls)), errors.New("pgstore: RunBatch inside a handler of the same store; run its calls one by one, with Run"))
 		return b.results
 	}
 	b.run(ctx)
@@ -90,13 +90,13 @@ func (a *Atomic) reportEnd(ctx context.Context, events *driver.HeldEvents, call 
 // lock.
 const maxTogether = 1000
 
-// batchRun is one call of RunWhole.
+// batchRun is one call of RunBatch.
 type batchRun struct {
 	atomic  *Atomic
 	calls   []semel.Call
-	results []Ended
+	results []BatchResult
 	events  []driver.HeldEvents
-	handler func(ctx context.Context, fresh []*PendingCall) error
+	handler func(ctx context.Context, newCalls []*PendingCall) error
 
 	failedKeys map[pgtype.UUID]bool // keys with a failed attempt in this batch
 	prefetched *PrefetchedBatch     // the prefetched batch that this runs, or nil
@@ -161,7 +161,7 @@ func (b *batchRun) runPart(ctx context.Context, which []int, useSavepoints bool)
 		case !conflicts && !mustSplit(err): // otherwise the cause may be one of these calls
 			b.outage = err
 			b.fail(ctx, which, err)
-		case len(which) == 1 && b.noteRefused(ctx, err) && !conflicts:
+		case len(which) == 1 && b.recordRefused(ctx, err) && !conflicts:
 			b.end(which, pgwire.Explain("batch", err))
 		default:
 			b.fail(ctx, which, err)
@@ -173,14 +173,14 @@ func (b *batchRun) runPart(ctx context.Context, which []int, useSavepoints bool)
 // end ends calls with an error of their handler.
 func (b *batchRun) end(which []int, err error) {
 	for _, i := range which {
-		b.results[i] = Ended{Err: err}
+		b.results[i] = BatchResult{Err: err}
 	}
 }
 
 // fail ends calls with an error that is not a failure of their handler.
 func (b *batchRun) fail(ctx context.Context, which []int, err error) {
 	for _, i := range which {
-		b.results[i] = Ended{Err: unavailable(ctx, b.calls[i], pgwire.Explain("batch", err))}
+		b.results[i] = BatchResult{Err: unavailable(ctx, b.calls[i], pgwire.Explain("batch", err))}
 	}
 }
 

@@ -51,17 +51,17 @@ var breaking = map[string]func(ctx context.Context, tx pgx.Tx) error{
 // A call that breaks its connection each time is found like any failing call. It must
 // not count as an outage, because then no call of the batch would ever finish. Its
 // failed attempt is recorded.
-func TestRunWhole_CallBreaksConnection_OthersSucceed(t *testing.T) {
+func TestRunBatch_CallBreaksConnection_OthersSucceed(t *testing.T) {
 	t.Parallel()
 	for name, breaks := range breaking {
 		t.Run(name, func(t *testing.T) {
 			p := newShop(t, openNew(t, nil), nil)
 			calls := poll("a", "b", "c", "bad", "d", "e", "bad", "f")
 			for attempt := 1; attempt <= 2; attempt++ {
-				ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*PendingCall) error {
+				ends := p.a.RunBatch(t.Context(), calls, func(ctx context.Context, newCalls []*PendingCall) error {
 					tx, _ := TxFrom(ctx)
 					var keys []string
-					for _, f := range fresh {
+					for _, f := range newCalls {
 						keys = append(keys, f.Execution.Key())
 					}
 					if _, err := tx.Exec(ctx, "INSERT INTO "+p.table+" SELECT unnest($1::text[])", keys); err != nil {

@@ -22,10 +22,10 @@ func pollOf(name string, dups int) []string {
 	return keys
 }
 
-// TestRunWhole_ComparedWithPublishedPattern measures, with default durability,
+// TestRunBatch_ComparedWithPublishedPattern measures, with default durability,
 // on a server of its own, polls of 500 with one business row for each message:
 // SEMEL_TEST_COMPARE=1.
-func TestRunWhole_ComparedWithPublishedPattern(t *testing.T) {
+func TestRunBatch_ComparedWithPublishedPattern(t *testing.T) {
 	if os.Getenv("SEMEL_TEST_COMPARE") != "1" {
 		t.Skip("a measurement: set SEMEL_TEST_COMPARE=1")
 	}
@@ -38,7 +38,7 @@ func TestRunWhole_ComparedWithPublishedPattern(t *testing.T) {
 	}
 	outcome := store.Outcome{Code: 200, Body: []byte(result)}
 	calls := func(keys []string) []semel.Call { return poll(keys...) }
-	check := func(ends []Ended) error {
+	check := func(ends []BatchResult) error {
 		for _, e := range ends {
 			if e.Err != nil {
 				return e.Err
@@ -51,22 +51,22 @@ func TestRunWhole_ComparedWithPublishedPattern(t *testing.T) {
 		poll func(ctx context.Context, keys []string) error
 	}{
 		{"1 tx a message, 16 goroutines", func(ctx context.Context, keys []string) error { return byGoroutines(ctx, keys, 16, pub.oneTx) }},
-		{"RunWhole, unnest", func(ctx context.Context, keys []string) error {
-			return check(a.RunWhole(ctx, calls(keys), func(ctx context.Context, fresh []*PendingCall) error {
+		{"RunBatch, unnest", func(ctx context.Context, keys []string) error {
+			return check(a.RunBatch(ctx, calls(keys), func(ctx context.Context, newCalls []*PendingCall) error {
 				tx, _ := TxFrom(ctx)
-				rows := make([]string, len(fresh))
-				for i, f := range fresh {
+				rows := make([]string, len(newCalls))
+				for i, f := range newCalls {
 					rows[i], f.Outcome = f.Execution.Key(), outcome
 				}
 				_, err := tx.Exec(ctx, "INSERT INTO business SELECT unnest($1::text[]), 1", rows)
 				return err
 			}))
 		}},
-		{"RunWhole, unnest, no outcome", func(ctx context.Context, keys []string) error {
-			return check(a.RunWhole(ctx, calls(keys), func(ctx context.Context, fresh []*PendingCall) error {
+		{"RunBatch, unnest, no outcome", func(ctx context.Context, keys []string) error {
+			return check(a.RunBatch(ctx, calls(keys), func(ctx context.Context, newCalls []*PendingCall) error {
 				tx, _ := TxFrom(ctx)
-				rows := make([]string, len(fresh))
-				for i, f := range fresh {
+				rows := make([]string, len(newCalls))
+				for i, f := range newCalls {
 					rows[i] = f.Execution.Key()
 				}
 				_, err := tx.Exec(ctx, "INSERT INTO business SELECT unnest($1::text[]), 1", rows)

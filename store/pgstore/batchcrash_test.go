@@ -22,7 +22,7 @@ import (
 
 // The business rows of batches are there exactly once, whenever the server
 // dies.
-func TestRunWhole_ServerKilled_EffectsOnce(t *testing.T) {
+func TestRunBatch_ServerKilled_EffectsOnce(t *testing.T) {
 	t.Parallel()
 	srv := pgtest.Start(t, pgtest.Durable...)
 	p := newShop(t, openAt(t, srv.URL(), nil), nil)
@@ -34,7 +34,7 @@ func TestRunWhole_ServerKilled_EffectsOnce(t *testing.T) {
 		for g := range 6 {
 			all.Go(func() {
 				w := newWorker(p)
-				run := []func(context.Context, []semel.Call) []Ended{w.runAll, w.prefetched}[g%2]
+				run := []func(context.Context, []semel.Call) []BatchResult{w.runAll, w.prefetched}[g%2]
 				for i := 0; ctx.Err() == nil; i++ {
 					calls := poll(numbered(fmt.Sprint(round, "/", g, "/", i, "/"), 30)...)
 					resent.Add(int64(settleAll(t, ctx, run, calls)) - 1)
@@ -94,9 +94,9 @@ func (s *stopAt) TraceBatchEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatc
 	s.reached("after the claim")
 }
 
-// TestRunWhole_WorkerProcess is what the killed processes run. It is not a test by
+// TestRunBatch_WorkerProcess is what the killed processes run. It is not a test by
 // itself.
-func TestRunWhole_WorkerProcess(t *testing.T) {
+func TestRunBatch_WorkerProcess(t *testing.T) {
 	url, schema, point, form := os.Getenv("SEMEL_TEST_WORKER_URL"), os.Getenv("SEMEL_TEST_WORKER_SCHEMA"), os.Getenv("SEMEL_TEST_WORKER_STOP"), os.Getenv("SEMEL_TEST_WORKER_FORM")
 	if url == "" {
 		t.Skip("a process that another test starts")
@@ -126,8 +126,8 @@ func TestRunWhole_WorkerProcess(t *testing.T) {
 		return err
 	}
 	calls := poll(numbered("k", 20)...)
-	whole := func(ctx context.Context, fresh []*PendingCall) error {
-		for i, f := range fresh {
+	whole := func(ctx context.Context, newCalls []*PendingCall) error {
+		for i, f := range newCalls {
 			if i == 10 {
 				stop.reached("in the middle")
 			}
@@ -141,14 +141,14 @@ func TestRunWhole_WorkerProcess(t *testing.T) {
 	case "ahead":
 		q := a.Prefetcher()
 		n, behind := q.Prefetch(t.Context(), calls), q.Prefetch(t.Context(), poll(numbered("l", 20)...))
-		n.Run(t.Context(), func(ctx context.Context, fresh []*PendingCall) error {
+		n.Run(t.Context(), func(ctx context.Context, newCalls []*PendingCall) error {
 			if !behind.waitPrefetched() {
 				t.Error("there was no look ahead")
 			}
-			return whole(ctx, fresh)
+			return whole(ctx, newCalls)
 		})
 	default:
-		a.RunWhole(t.Context(), calls, whole)
+		a.RunBatch(t.Context(), calls, whole)
 	}
 	stop.reached("before the acknowledgment")
 	t.Error("it was not stopped")
@@ -156,7 +156,7 @@ func TestRunWhole_WorkerProcess(t *testing.T) {
 
 // A worker is killed at each point of a batch. The next worker runs the batch again,
 // and each effect exists once.
-func TestRunWhole_WorkerKilled_EffectsOnce(t *testing.T) {
+func TestRunBatch_WorkerKilled_EffectsOnce(t *testing.T) {
 	t.Parallel()
 	first := openNew(t, nil)
 	trials, twice := int64(0), int64(0)
@@ -190,7 +190,7 @@ func TestRunWhole_WorkerKilled_EffectsOnce(t *testing.T) {
 // killAt kills a worker of the shop's batch at a point.
 func killAt(t *testing.T, p *shop, point, form string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestRunWhole_WorkerProcess$")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestRunBatch_WorkerProcess$")
 	cmd.Env = append(os.Environ(), "SEMEL_TEST_WORKER_URL="+pgtest.URL(t), "SEMEL_TEST_WORKER_SCHEMA="+p.s.options.Schema,
 		"SEMEL_TEST_WORKER_STOP="+point, "SEMEL_TEST_WORKER_FORM="+form)
 	out, err := cmd.StdoutPipe()

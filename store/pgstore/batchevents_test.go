@@ -13,10 +13,10 @@ import (
 	"github.com/semel-go/semel"
 )
 
-func writeRows(p *shop, calls []semel.Call) func(ctx context.Context, fresh []*PendingCall) error {
-	return func(ctx context.Context, fresh []*PendingCall) error {
+func writeRows(p *shop, calls []semel.Call) func(ctx context.Context, newCalls []*PendingCall) error {
+	return func(ctx context.Context, newCalls []*PendingCall) error {
 		tx, _ := TxFrom(ctx)
-		for _, f := range fresh {
+		for _, f := range newCalls {
 			if _, err := p.pay(calls[f.Index].Key, nil)(ctx, f.Execution, tx); err != nil {
 				return err
 			}
@@ -26,16 +26,16 @@ func writeRows(p *shop, calls []semel.Call) func(ctx context.Context, fresh []*P
 }
 
 // Each call of a batch has one event that ends it, however it ends.
-func TestRunWhole_CallEndsWithoutSettlement_HasOneEvent(t *testing.T) {
+func TestRunBatch_CallEndsWithoutSettlement_HasOneEvent(t *testing.T) {
 	t.Parallel()
 	boom := errors.New("boom")
 	for name, c := range map[string]struct {
 		keys []string
-		fn   func(ctx context.Context, p *shop, fresh []*PendingCall) error
+		fn   func(ctx context.Context, p *shop, newCalls []*PendingCall) error
 		want []string
 	}{
-		"a duplicate of a failed call": {[]string{"k", "k"}, func(_ context.Context, _ *shop, fresh []*PendingCall) error {
-			fresh[0].Err = boom
+		"a duplicate of a failed call": {[]string{"k", "k"}, func(_ context.Context, _ *shop, newCalls []*PendingCall) error {
+			newCalls[0].Err = boom
 			return nil
 		}, []string{"refused_in_progress", "released"}},
 		"the handler conflicts each time": {[]string{"k"}, func(context.Context, *shop, []*PendingCall) error {
@@ -59,14 +59,14 @@ func TestRunWhole_CallEndsWithoutSettlement_HasOneEvent(t *testing.T) {
 				p.s.closed.Store(true)
 				defer p.s.closed.Store(false)
 			}
-			p.a.RunWhole(t.Context(), poll(c.keys...), func(ctx context.Context, fresh []*PendingCall) error { return c.fn(ctx, p, fresh) })
+			p.a.RunBatch(t.Context(), poll(c.keys...), func(ctx context.Context, newCalls []*PendingCall) error { return c.fn(ctx, p, newCalls) })
 			e.want(t, c.want...)
 		})
 	}
 }
 
 // A replay in a batch whose handler commits ends with an error, and so it is no replay.
-func TestRunWhole_ReplayBesideLostCommit_EventIsNoReplay(t *testing.T) {
+func TestRunBatch_ReplayBesideLostCommit_EventIsNoReplay(t *testing.T) {
 	t.Parallel()
 	var e endings
 	p := newShop(t, openNew(t, nil), &semel.Options{Observe: e.observe})
@@ -76,7 +76,7 @@ func TestRunWhole_ReplayBesideLostCommit_EventIsNoReplay(t *testing.T) {
 	e.want(t, "executed")
 	calls := poll("old", "new")
 	calls[0] = call("old")
-	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, _ []*PendingCall) error {
+	ends := p.a.RunBatch(t.Context(), calls, func(ctx context.Context, _ []*PendingCall) error {
 		tx, _ := TxFrom(ctx)
 		_, err := tx.Conn().Exec(ctx, "INSERT INTO "+p.table+" VALUES ('new'); COMMIT")
 		return err
@@ -99,21 +99,21 @@ func TestAtomic_HandlerPanics_HasOneEvent(t *testing.T) {
 }
 
 // A part of a batch that has committed keeps its events if the handler of another part panics.
-func TestRunWhole_LaterPartPanics_CommittedCallsHaveEvents(t *testing.T) {
+func TestRunBatch_LaterPartPanics_CommittedCallsHaveEvents(t *testing.T) {
 	t.Parallel()
 	var e endings
 	p := newShop(t, openNew(t, nil), &semel.Options{Observe: e.observe})
 	calls := poll("a", "b")
 	func() {
 		defer func() { _ = recover() }()
-		p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*PendingCall) error {
+		p.a.RunBatch(t.Context(), calls, func(ctx context.Context, newCalls []*PendingCall) error {
 			switch {
-			case len(fresh) == 2:
+			case len(newCalls) == 2:
 				return errors.New("split")
-			case calls[fresh[0].Index].Key == "b":
+			case calls[newCalls[0].Index].Key == "b":
 				panic("boom")
 			}
-			return writeRows(p, calls)(ctx, fresh)
+			return writeRows(p, calls)(ctx, newCalls)
 		})
 	}()
 	p.want(t, "a")

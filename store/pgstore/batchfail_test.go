@@ -17,10 +17,10 @@ import (
 // handlerExcept is a handler of many that does the work of all, but of those with an error
 // for their key. It counts the runs of each, and keeps the sizes.
 func (w *worker) handlerExcept(sizes *[]int, says map[string]error) func(context.Context, []*PendingCall) error {
-	return func(ctx context.Context, fresh []*PendingCall) error {
-		*sizes = append(*sizes, len(fresh))
+	return func(ctx context.Context, newCalls []*PendingCall) error {
+		*sizes = append(*sizes, len(newCalls))
 		tx, _ := TxFrom(ctx)
-		for _, f := range fresh {
+		for _, f := range newCalls {
 			key := f.Execution.Key()
 			w.runs[key]++
 			if f.Err = says[key]; f.Err != nil {
@@ -37,18 +37,18 @@ func (w *worker) handlerExcept(sizes *[]int, says map[string]error) func(context
 // One that had failed before, or has expired, replaces its record ahead of the
 // handler. To undo that would undo what the handler wrote for the others, who
 // would be recorded as done all the same.
-func TestRunWhole_OneCallUndone_OthersKept(t *testing.T) {
+func TestRunBatch_OneCallUndone_OthersKept(t *testing.T) {
 	t.Parallel()
 	for name, said := range map[string]error{"a failed attempt": errors.New("poison"), "no effect": semel.NoEffect(errors.New("not now")), "a failure": &semel.Failure{Message: "declined"}} {
 		for _, ahead := range []bool{false, true} {
 			t.Run(name+map[bool]string{true: ", ahead"}[ahead], func(t *testing.T) {
 				p := newShop(t, openNew(t, nil), nil)
 				w, sizes := newWorker(p), []int{}
-				run := func(calls []semel.Call, says map[string]error) []Ended {
+				run := func(calls []semel.Call, says map[string]error) []BatchResult {
 					if ahead {
 						return p.a.Prefetcher().Prefetch(t.Context(), calls).Run(t.Context(), w.handlerExcept(&sizes, says))
 					}
-					return p.a.RunWhole(t.Context(), calls, w.handlerExcept(&sizes, says))
+					return p.a.RunBatch(t.Context(), calls, w.handlerExcept(&sizes, says))
 				}
 				poison := errors.New("poison")
 				for _, e := range run(poll("bad", "good", "worse"), map[string]error{"bad": poison, "good": poison, "worse": poison}) {
@@ -91,14 +91,14 @@ func TestRunWhole_OneCallUndone_OthersKept(t *testing.T) {
 
 // A statement that failed unseen has broken the transaction for all, and is the
 // fault of one.
-func TestRunWhole_HandlerHidesFailure_OneCallFails(t *testing.T) {
+func TestRunBatch_HandlerHidesFailure_OneCallFails(t *testing.T) {
 	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	w, sizes := newWorker(p), []int{}
 	calls := poll("a", "b", "bad", "c")
-	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*PendingCall) error {
-		err := w.handlerExcept(&sizes, nil)(ctx, fresh)
-		for _, f := range fresh {
+	ends := p.a.RunBatch(t.Context(), calls, func(ctx context.Context, newCalls []*PendingCall) error {
+		err := w.handlerExcept(&sizes, nil)(ctx, newCalls)
+		for _, f := range newCalls {
 			if tx, _ := TxFrom(ctx); f.Execution.Key() == "bad" {
 				_, _ = tx.Exec(ctx, "SELECT 1 / 0")
 			}
@@ -115,15 +115,15 @@ func TestRunWhole_HandlerHidesFailure_OneCallFails(t *testing.T) {
 
 // A handler of many says of a statement that failed whose it was, and returns nil:
 // that it hid nothing is seen once the call is alone, which then has its attempt.
-func TestRunWhole_StatementFails_AttemptOfCallWithErr(t *testing.T) {
+func TestRunBatch_StatementFails_AttemptOfCallWithErr(t *testing.T) {
 	t.Parallel()
 	p := newShop(t, openNew(t, nil), &semel.Options{MaxAttempts: 2})
 	mustExec(t, p.s.appPool, "ALTER TABLE "+p.table+" ADD CHECK (key <> 'bad')")
 	calls := poll("a", "bad", "b")
 	for _, want := range []string{"check constraint", "check constraint", "all 2 attempts failed"} {
-		ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*PendingCall) error {
+		ends := p.a.RunBatch(t.Context(), calls, func(ctx context.Context, newCalls []*PendingCall) error {
 			tx, _ := TxFrom(ctx)
-			for _, f := range fresh {
+			for _, f := range newCalls {
 				_, f.Err = tx.Exec(ctx, "INSERT INTO "+p.table+" VALUES ($1)", f.Execution.Key())
 			}
 			return nil
@@ -137,7 +137,7 @@ func TestRunWhole_StatementFails_AttemptOfCallWithErr(t *testing.T) {
 
 // If one transaction of a batch meets an outage, the later ones do not run, because
 // their calls may have to come after its calls.
-func TestRunWhole_Outage_LaterCallsNotRun(t *testing.T) {
+func TestRunBatch_Outage_LaterCallsNotRun(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{4, maxTogether + 1} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -152,11 +152,11 @@ func TestRunWhole_Outage_LaterCallsNotRun(t *testing.T) {
 			if n > maxTogether {
 				c.At(look)
 			}
-			ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*PendingCall) error {
-				if err := w.handlerExcept(&sizes, nil)(ctx, fresh); err != nil {
+			ends := p.a.RunBatch(t.Context(), calls, func(ctx context.Context, newCalls []*PendingCall) error {
+				if err := w.handlerExcept(&sizes, nil)(ctx, newCalls); err != nil {
 					return err
 				}
-				if len(fresh) == 4 {
+				if len(newCalls) == 4 {
 					c.At(look)
 					return errors.New("one of them is bad") // so the batch is divided
 				}
@@ -170,7 +170,7 @@ func TestRunWhole_Outage_LaterCallsNotRun(t *testing.T) {
 			if want := map[int][]int{4: {4}, maxTogether + 1: {}}[n]; !slices.Equal(sizes, want) || len(p.payments(t)) != 0 {
 				t.Errorf("it was run for %v calls, want %v; %d effects", sizes, want, len(p.payments(t)))
 			}
-			for i, e := range p.a.RunWhole(t.Context(), calls, w.handlerExcept(&sizes, nil)) {
+			for i, e := range p.a.RunBatch(t.Context(), calls, w.handlerExcept(&sizes, nil)) {
 				if e.Err != nil || e.Replayed {
 					t.Errorf("call %d, again: %v, replayed %v", i, e.Err, e.Replayed)
 				}

@@ -16,7 +16,7 @@ import (
 // The first statement of a handler is not sent, because its own context has ended. The
 // handler then writes with another context, and fails. The savepoint was not sent with
 // the first statement, and must come before the second one.
-func TestRunWhole_StatementTimesOut_LaterStatementsUndone(t *testing.T) {
+func TestRunBatch_StatementTimesOut_LaterStatementsUndone(t *testing.T) {
 	t.Parallel()
 	poison := errors.New("poison")
 	for _, keys := range [][]string{{"bad"}, {"a", "bad", "b"}} {
@@ -36,8 +36,8 @@ func TestRunWhole_StatementTimesOut_LaterStatementsUndone(t *testing.T) {
 			}
 			return err
 		}
-		ends := p.a.RunWhole(t.Context(), poll(keys...), func(ctx context.Context, fresh []*PendingCall) error {
-			for _, f := range fresh {
+		ends := p.a.RunBatch(t.Context(), poll(keys...), func(ctx context.Context, newCalls []*PendingCall) error {
+			for _, f := range newCalls {
 				if err := work(ctx, f.Execution.Key()); err != nil {
 					return err
 				}
@@ -63,7 +63,7 @@ func TestRunWhole_StatementTimesOut_LaterStatementsUndone(t *testing.T) {
 
 // A batch of one call begins with a savepoint, so that a failing handler runs once.
 // Conflicts of one call are not an outage for the calls after it.
-func TestRunWhole_SingleCallFails_RunsOnceOthersContinue(t *testing.T) {
+func TestRunBatch_SingleCallFails_RunsOnceOthersContinue(t *testing.T) {
 	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	w := newWorker(p)
@@ -74,9 +74,9 @@ func TestRunWhole_SingleCallFails_RunsOnceOthersContinue(t *testing.T) {
 	}
 	p.a.savepointBatches.Store(0)
 	calls := poll("a", "meets", "b")
-	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*PendingCall) error {
+	ends := p.a.RunBatch(t.Context(), calls, func(ctx context.Context, newCalls []*PendingCall) error {
 		tx, _ := TxFrom(ctx)
-		for _, f := range fresh {
+		for _, f := range newCalls {
 			sql := "INSERT INTO " + p.table + " VALUES ('" + f.Execution.Key() + "')"
 			if f.Execution.Key() == "meets" {
 				sql = "DO $$ BEGIN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END $$"

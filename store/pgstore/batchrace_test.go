@@ -19,7 +19,7 @@ import (
 
 // settleAll runs a batch until each call is done, like a broker that redelivers
 // unacknowledged messages, and counts the tries.
-func settleAll(t *testing.T, ctx context.Context, run func(context.Context, []semel.Call) []Ended, calls []semel.Call) (tries int) {
+func settleAll(t *testing.T, ctx context.Context, run func(context.Context, []semel.Call) []BatchResult, calls []semel.Call) (tries int) {
 	for ; len(calls) > 0 && ctx.Err() == nil; tries++ {
 		var left []semel.Call
 		for i, e := range run(ctx, calls) {
@@ -43,7 +43,7 @@ func settleAll(t *testing.T, ctx context.Context, run func(context.Context, []se
 
 // Batches with the same keys in opposite order, in every form: none waits for
 // another, so none can dead-lock, and each key is done once.
-func TestRunWhole_OppositeOrder_NoDeadlock(t *testing.T) {
+func TestRunBatch_OppositeOrder_NoDeadlock(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	before := ask[int](t, p.s.ownPool, "SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()")
 	const keys, rounds = 60, 5
@@ -59,7 +59,7 @@ func TestRunWhole_OppositeOrder_NoDeadlock(t *testing.T) {
 				case 2, 3:
 					rand.Shuffle(keys, func(i, j int) { order[i], order[j] = order[j], order[i] })
 				}
-				settleAll(t, t.Context(), []func(context.Context, []semel.Call) []Ended{w.runAll, w.prefetched}[g%2], poll(order...))
+				settleAll(t, t.Context(), []func(context.Context, []semel.Call) []BatchResult{w.runAll, w.prefetched}[g%2], poll(order...))
 			})
 		}
 		all.Go(func() { // leased calls take no advisory lock, and meet the same rows
@@ -86,7 +86,7 @@ func TestRunWhole_OppositeOrder_NoDeadlock(t *testing.T) {
 
 // Two batches whose handlers lock each other's rows: the server ends one, and
 // it is run again.
-func TestRunWhole_HandlersDeadlock_RunsAgain(t *testing.T) {
+func TestRunBatch_HandlersDeadlock_RunsAgain(t *testing.T) {
 	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	mustExec(t, p.s.appPool, "INSERT INTO "+p.table+" VALUES ('x'), ('y')")
@@ -97,10 +97,10 @@ func TestRunWhole_HandlersDeadlock_RunsAgain(t *testing.T) {
 		all.Go(func() {
 			first := true
 			calls := poll(fmt.Sprint(i, "a"), fmt.Sprint(i, "b"))
-			ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*PendingCall) error {
+			ends := p.a.RunBatch(t.Context(), calls, func(ctx context.Context, newCalls []*PendingCall) error {
 				runs.Add(1)
 				tx, _ := TxFrom(ctx)
-				for n := range fresh {
+				for n := range newCalls {
 					if _, err := tx.Exec(ctx, "UPDATE "+p.table+" SET key = key WHERE key = $1", order[n]); err != nil {
 						return err
 					}
@@ -131,7 +131,7 @@ func TestRunWhole_HandlersDeadlock_RunsAgain(t *testing.T) {
 }
 
 // A batch that the server refuses repeatedly runs in halves.
-func TestRunWhole_RefusedRepeatedly_Splits(t *testing.T) {
+func TestRunBatch_RefusedRepeatedly_Splits(t *testing.T) {
 	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	raise := p.s.quoted() + ".raise()"
@@ -139,13 +139,13 @@ func TestRunWhole_RefusedRepeatedly_Splits(t *testing.T) {
 	mustExec(t, p.s.appPool, "CREATE TRIGGER raise AFTER INSERT ON "+p.table+" FOR EACH ROW EXECUTE FUNCTION "+raise)
 	sizes := []int{}
 	calls := poll(numbered("k", 4)...)
-	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*PendingCall) error {
-		sizes = append(sizes, len(fresh))
+	ends := p.a.RunBatch(t.Context(), calls, func(ctx context.Context, newCalls []*PendingCall) error {
+		sizes = append(sizes, len(newCalls))
 		tx, _ := TxFrom(ctx)
 		if _, err := tx.Exec(ctx, "DELETE FROM "+p.table); err != nil {
 			return err
 		}
-		for _, f := range fresh {
+		for _, f := range newCalls {
 			if _, err := p.pay(f.Execution.Key(), nil)(ctx, f.Execution, tx); err != nil {
 				return err
 			}
@@ -164,7 +164,7 @@ func TestRunWhole_RefusedRepeatedly_Splits(t *testing.T) {
 
 // A connection that is cut, at any statement of a batch, before or after the
 // server has carried it out: each effect is there once in the end.
-func TestRunWhole_ConnectionCut_EffectsOnce(t *testing.T) {
+func TestRunBatch_ConnectionCut_EffectsOnce(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]bool{"after": true, "before": false} {
 		t.Run(name, func(t *testing.T) {
@@ -194,14 +194,14 @@ func TestRunWhole_ConnectionCut_EffectsOnce(t *testing.T) {
 }
 
 // A caller that leaves in the middle has left nothing.
-func TestRunWhole_Canceled_LeavesNothing(t *testing.T) {
+func TestRunBatch_Canceled_LeavesNothing(t *testing.T) {
 	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	calls := poll("a", "b", "c")
-	ends := p.a.RunWhole(ctx, calls, func(ctx context.Context, fresh []*PendingCall) error {
+	ends := p.a.RunBatch(ctx, calls, func(ctx context.Context, newCalls []*PendingCall) error {
 		tx, _ := TxFrom(ctx)
-		for _, f := range fresh {
+		for _, f := range newCalls {
 			if f.Index == 1 {
 				cancel()
 			}

@@ -24,10 +24,10 @@ func (b *batchTry) runCalls(ctx context.Context, fn func([]*PendingCall) error) 
 		round[i] = &b.calls[i]
 	}
 	busy := make(map[pgtype.UUID]bool, len(round)) // keys of this round
-	admitted, fresh := make([]*batchCall, 0, len(round)), make([]*PendingCall, 0, len(round))
+	admitted, newCalls := make([]*batchCall, 0, len(round)), make([]*PendingCall, 0, len(round))
 	for len(round) > 0 {
 		var next []*batchCall
-		admitted, fresh = admitted[:0], fresh[:0]
+		admitted, newCalls = admitted[:0], newCalls[:0]
 		clear(busy)
 		for _, c := range round {
 			if c.steps != nil && busy[c.id] {
@@ -38,7 +38,7 @@ func (b *batchTry) runCalls(ctx context.Context, fn func([]*PendingCall) error) 
 				continue
 			}
 			if x := c.claim(ctx); x != nil {
-				admitted, fresh = append(admitted, c), append(fresh, &PendingCall{Index: c.index, Execution: x})
+				admitted, newCalls = append(admitted, c), append(newCalls, &PendingCall{Index: c.index, Execution: x})
 				busy[c.id] = true
 				continue
 			}
@@ -47,7 +47,7 @@ func (b *batchTry) runCalls(ctx context.Context, fn func([]*PendingCall) error) 
 			}
 		}
 		if len(admitted) > 0 {
-			if err := b.runHandler(ctx, admitted, fresh, fn); err != nil {
+			if err := b.runHandler(ctx, admitted, newCalls, fn); err != nil {
 				return err
 			}
 		}
@@ -56,7 +56,7 @@ func (b *batchTry) runCalls(ctx context.Context, fn func([]*PendingCall) error) 
 	return nil
 }
 
-func (b *batchTry) runHandler(ctx context.Context, admitted []*batchCall, fresh []*PendingCall, fn func([]*PendingCall) error) (failed error) {
+func (b *batchTry) runHandler(ctx context.Context, admitted []*batchCall, newCalls []*PendingCall, fn func([]*PendingCall) error) (failed error) {
 	settled := 0
 	defer func() {
 		for _, c := range admitted[settled:] { // their transaction is rolled back
@@ -67,7 +67,7 @@ func (b *batchTry) runHandler(ctx context.Context, admitted []*batchCall, fresh 
 	if len(admitted) == 1 {
 		b.running = admitted[0]
 	}
-	handlerErr := driver.ReadableError(fn(slices.Clone(fresh)))
+	handlerErr := driver.ReadableError(fn(slices.Clone(newCalls)))
 	b.running = nil
 	hasEnded := handlertx.HasEnded(b.tx.pipeline.Conn())
 	handlerErr = b.tx.closeUnread(handlerErr)
@@ -83,7 +83,7 @@ func (b *batchTry) runHandler(ctx context.Context, admitted []*batchCall, fresh 
 		b.tx.queueCheck()
 	}
 	if len(admitted) == 1 && handlerErr == nil && status == failedTx {
-		handlerErr = fresh[0].Err // PendingCall.Err reports the statement that failed
+		handlerErr = newCalls[0].Err // PendingCall.Err reports the statement that failed
 	}
 	if len(admitted) > 1 && status != brokenTx && (handlerErr != nil || status == failedTx) && !pgwire.Again(handlerErr) && !table.LostRace(handlerErr) {
 		return fmt.Errorf("%w: %v", errSplitBatch, handlerErr) //nolint:errorlint // it may wrap the error of another batch
@@ -93,7 +93,7 @@ func (b *batchTry) runHandler(ctx context.Context, admitted []*batchCall, fresh 
 		return err
 	}
 	for i, c := range admitted {
-		newCall := fresh[i]
+		newCall := newCalls[i]
 		if c.handlerErr = driver.ReadableError(newCall.Err); handlerErr != nil {
 			c.handlerErr = handlerErr
 		}
@@ -132,7 +132,7 @@ func (b *batchTry) finishCall(ctx context.Context, c *batchCall) error {
 	}
 	b.hasWrites = b.hasWrites || c.swapped
 	if c.undone() && b.tx.countsAsAttempt(c.handlerErr) {
-		b.noteFailure(c)
+		b.recordFailure(c)
 	}
 	return nil
 }
@@ -270,13 +270,13 @@ func (b *batchTry) commit(ctx context.Context, t *ownTx) error {
 	return fmt.Errorf("%w: %w", errAtCommit, err)
 }
 
-// noteRefused records a failed attempt of a call that is alone in its transaction,
+// recordRefused records a failed attempt of a call that is alone in its transaction,
 // which the server has refused. It reports false if the store does not accept this
 // write either, so that the call is not the cause.
-func (b *batchRun) noteRefused(ctx context.Context, err error) bool {
+func (b *batchRun) recordRefused(ctx context.Context, err error) bool {
 	c := b.alone
 	atCommit := errors.Is(err, errCommitRefused) || errors.Is(err, errAtCommit)
-	if c == nil || c.claimed == nil || !atCommit || b.atomic.noteAttempt(ctx, c.attempt(), err) != nil {
+	if c == nil || c.claimed == nil || !atCommit || b.atomic.recordAttempt(ctx, c.attempt(), err) != nil {
 		return false
 	}
 	if b.failedKeys == nil {

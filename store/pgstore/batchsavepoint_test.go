@@ -14,7 +14,7 @@ import (
 )
 
 // All writes of a failed handler are undone, with each method of pgx.Tx.
-func TestRunWhole_HandlerFails_WritesUndone(t *testing.T) {
+func TestRunBatch_HandlerFails_WritesUndone(t *testing.T) {
 	t.Parallel()
 	for name, write := range map[string]func(ctx context.Context, tx pgx.Tx, p *shop) error{
 		"Exec": func(ctx context.Context, tx pgx.Tx, p *shop) error {
@@ -52,9 +52,9 @@ func TestRunWhole_HandlerFails_WritesUndone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newShop(t, openNew(t, nil), nil)
 			poison := errors.New("poison")
-			ends := p.a.RunWhole(t.Context(), poll("a", "bad", "b"), func(ctx context.Context, fresh []*PendingCall) error {
+			ends := p.a.RunBatch(t.Context(), poll("a", "bad", "b"), func(ctx context.Context, newCalls []*PendingCall) error {
 				tx, _ := TxFrom(ctx)
-				for _, f := range fresh {
+				for _, f := range newCalls {
 					if f.Index == 1 {
 						return errors.Join(write(ctx, tx, p), poison)
 					}
@@ -74,7 +74,7 @@ func TestRunWhole_HandlerFails_WritesUndone(t *testing.T) {
 
 // A handler whose joined call found its key taken has not failed: it uses up no attempt. A
 // handler that returns the ErrInProgress of a call elsewhere has failed.
-func TestRunWhole_InnerCallInProgress_CountsAttemptUnlessJoined(t *testing.T) {
+func TestRunBatch_InnerCallInProgress_CountsAttemptUnlessJoined(t *testing.T) {
 	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	defer p.holdKey(t, "inner")()
@@ -83,8 +83,8 @@ func TestRunWhole_InnerCallInProgress_CountsAttemptUnlessJoined(t *testing.T) {
 		"joined":    func(ctx context.Context) error { return Once(ctx, p.a, call("inner"), nil) },
 		"elsewhere": elsewhere,
 	} {
-		ends := p.a.RunWhole(t.Context(), poll("before "+key, key, "after "+key), func(ctx context.Context, fresh []*PendingCall) error {
-			for _, f := range fresh {
+		ends := p.a.RunBatch(t.Context(), poll("before "+key, key, "after "+key), func(ctx context.Context, newCalls []*PendingCall) error {
+			for _, f := range newCalls {
 				if f.Execution.Key() == key {
 					return inner(ctx)
 				}
@@ -103,17 +103,17 @@ func TestRunWhole_InnerCallInProgress_CountsAttemptUnlessJoined(t *testing.T) {
 
 // A COMMIT without an answer is found out by a call that it was to commit, and
 // not by one that failed.
-func TestRunWhole_CommitUnansweredAndCallFailed_OutcomeFound(t *testing.T) {
+func TestRunBatch_CommitUnansweredAndCallFailed_OutcomeFound(t *testing.T) {
 	t.Parallel()
 	first := openNew(t, nil)
 	c, through := cuttest.New(t, pgtest.URL(t), true)
 	p := newShop(t, openThrough(t, first, through), nil)
 	poison := errors.New("poison")
 	c.At("COMMIT")
-	ends := p.a.RunWhole(t.Context(), poll("bad", "a", "b"), func(ctx context.Context, fresh []*PendingCall) error {
+	ends := p.a.RunBatch(t.Context(), poll("bad", "a", "b"), func(ctx context.Context, newCalls []*PendingCall) error {
 		tx, _ := TxFrom(ctx)
-		fresh[0].Err = poison
-		for _, f := range fresh[1:] {
+		newCalls[0].Err = poison
+		for _, f := range newCalls[1:] {
 			if _, err := p.pay(f.Execution.Key(), nil)(ctx, f.Execution, tx); err != nil {
 				return err
 			}
@@ -130,7 +130,7 @@ func TestRunWhole_CommitUnansweredAndCallFailed_OutcomeFound(t *testing.T) {
 
 // The first statement on a connection fails. ROLLBACK TO is not prepared on it, and a
 // failed transaction cannot prepare.
-func TestRunWhole_FirstStatementFails_OthersSucceed(t *testing.T) {
+func TestRunBatch_FirstStatementFails_OthersSucceed(t *testing.T) {
 	t.Parallel()
 	for _, keys := range [][]string{{"bad"}, {"bad", "a", "b"}} {
 		t.Run("", func(t *testing.T) {

@@ -105,14 +105,14 @@ func (b *batchRun) try(ctx context.Context, which []int, useSavepoints bool) err
 		case (ended || t.finished.XID() != "") && t.mayHaveCommitted(ctx):
 			_ = b.atomic.endedByHandler(ctx, t, errPanicked, batch.attempts()...)
 		case batch.running != nil:
-			_ = b.atomic.noteAttempt(ctx, batch.running.attempt(), errPanicked)
+			_ = b.atomic.recordAttempt(ctx, batch.running.attempt(), errPanicked)
 		}
 	}()
 	t.finished.BeforeUse = batch.markUsed
 	inside := withBatch(t.handlerContext(ctx), batch, &t.finished.Bool)
 	b.current = batch
 	defer func() { b.current = nil }()
-	err = batch.runCalls(ctx, func(fresh []*PendingCall) error { return b.handler(inside, fresh) })
+	err = batch.runCalls(ctx, func(newCalls []*PendingCall) error { return b.handler(inside, newCalls) })
 	if err == nil {
 		err = batch.commit(ctx, t)
 	}
@@ -139,13 +139,13 @@ func (b *batchRun) try(ctx context.Context, which []int, useSavepoints bool) err
 	b.failedKeys = batch.failedKeys
 	for i := range batch.calls {
 		c := &batch.calls[i]
-		b.results[c.index] = Ended{c.result, c.err}
+		b.results[c.index] = BatchResult{c.result, c.err}
 		if c.claimed != nil {
 			b.atomic.store.notifyEnd(c.id)
 		}
 	}
 	for _, c := range batch.failedCalls {
-		_ = b.atomic.noteAttempt(ctx, c.attempt(), c.handlerErr)
+		_ = b.atomic.recordAttempt(ctx, c.attempt(), c.handlerErr)
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func (b *batchRun) afterBreak(ctx context.Context, batch *batchTry, which []int,
 		return fmt.Errorf("%w: %w", errSplitBatch, err)
 	}
 	if c := &batch.calls[0]; batch.tx.countsAsAttempt(err) {
-		if b.atomic.noteAttempt(ctx, c.attempt(), err) != nil {
+		if b.atomic.recordAttempt(ctx, c.attempt(), err) != nil {
 			return err
 		}
 		batch.failedKeys[c.id] = true
@@ -203,7 +203,7 @@ func (b *batchTry) attempts() (attempts []*storeTx) {
 	return attempts
 }
 
-// attempt is the call as noteAttempt takes it.
+// attempt is the call as recordAttempt takes it.
 func (c *batchCall) attempt() *storeTx { return &storeTx{claimed: c.claimed, replaced: c.replaced} }
 
 // countsAsAttempt reports whether an error that the handler of t returned is a failed
@@ -212,8 +212,8 @@ func (t *storeTx) countsAsAttempt(err error) bool {
 	return err != nil && !pgwire.Again(err) && !table.LostRace(err) && !t.joinedTaken(err) && !driver.IsNoEffect(err)
 }
 
-// noteFailure records a failed attempt, so that it counts.
-func (b *batchTry) noteFailure(c *batchCall) {
+// recordFailure records a failed attempt, so that it counts.
+func (b *batchTry) recordFailure(c *batchCall) {
 	if c.claimed == nil {
 		return
 	}

@@ -33,10 +33,10 @@ var commitForms = map[string]func(p *shop, ctx context.Context, key string, lose
 		})
 	},
 	"batch": func(p *shop, ctx context.Context, key string, lose func()) error {
-		return p.a.RunWhole(ctx, []semel.Call{call(key)}, func(ctx context.Context, fresh []*PendingCall) error {
+		return p.a.RunBatch(ctx, []semel.Call{call(key)}, func(ctx context.Context, newCalls []*PendingCall) error {
 			tx, _ := TxFrom(ctx)
 			_ = tx.Conn().TypeMap() // which is allowed, and the store must find out that it ended nothing
-			_, err := p.pay(key, nil)(ctx, fresh[0].Execution, tx)
+			_, err := p.pay(key, nil)(ctx, newCalls[0].Execution, tx)
 			lose()
 			return err
 		})[0].Err

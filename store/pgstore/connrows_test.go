@@ -52,12 +52,12 @@ func TestCommit_RefusedAfterConnInRows_NotParked(t *testing.T) {
 		}
 	})
 	t.Run("batch", func(t *testing.T) {
-		ends := p.a.RunWhole(t.Context(), poll("a", "b", "bad", "c"), func(ctx context.Context, fresh []*PendingCall) error {
+		ends := p.a.RunBatch(t.Context(), poll("a", "b", "bad", "c"), func(ctx context.Context, newCalls []*PendingCall) error {
 			tx, _ := TxFrom(ctx)
 			if err := useConnInRows(ctx, tx); err != nil {
 				t.Error(err)
 			}
-			for _, f := range fresh {
+			for _, f := range newCalls {
 				if _, err := tx.Exec(ctx, "INSERT INTO "+p.table+" VALUES ($1)", f.Execution.Key()); err != nil {
 					return err
 				}
@@ -93,12 +93,12 @@ func TestAtomic_HandlerFailsAfterConnInRows_NotParked(t *testing.T) {
 	t.Run("one call of a batch", func(t *testing.T) {
 		p := newShop(t, openNew(t, nil), nil)
 		keys := []string{"a", "b", "bad", "c"}
-		ends := p.a.RunWhole(t.Context(), poll(keys...), func(ctx context.Context, fresh []*PendingCall) error {
+		ends := p.a.RunBatch(t.Context(), poll(keys...), func(ctx context.Context, newCalls []*PendingCall) error {
 			tx, _ := TxFrom(ctx)
 			if err := useConnInRows(ctx, tx); err != nil {
 				t.Error(err)
 			}
-			for _, f := range fresh {
+			for _, f := range newCalls {
 				if f.Execution.Key() == "bad" {
 					return down
 				}
@@ -125,7 +125,7 @@ func TestAtomic_HandlerCommitsByConnInRowsAndPanics_Parked(t *testing.T) {
 			_ = Once(ctx, p.a, call("k"), func(ctx context.Context, _ *semel.Execution, tx pgx.Tx) error { handler(ctx, tx); return nil })
 		},
 		"batch": func(ctx context.Context, p *shop, handler func(ctx context.Context, tx pgx.Tx)) {
-			p.a.RunWhole(ctx, []semel.Call{call("k")}, func(ctx context.Context, _ []*PendingCall) error {
+			p.a.RunBatch(ctx, []semel.Call{call("k")}, func(ctx context.Context, _ []*PendingCall) error {
 				tx, _ := TxFrom(ctx)
 				handler(ctx, tx)
 				return nil

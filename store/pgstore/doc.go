@@ -25,7 +25,7 @@
 //   - [Do], [Once] and [Atomic.Run] run one call in a transaction of its own, and
 //     [DoSQL] does so with database/sql.
 //   - [Atomic.In] runs calls in a pgx transaction of the caller.
-//   - [Atomic.RunWhole] runs one handler for many calls in one transaction. It is meant
+//   - [Atomic.RunBatch] runs one handler for many calls in one transaction. It is meant
 //     for a consumer of a broker. A [Prefetcher] looks up the keys of the next calls
 //     while the handler runs.
 //   - A semel.Guard with this store runs calls whose effects are outside of this
@@ -120,7 +120,7 @@
 //
 // # Batches
 //
-// A batch is the calls of one [Atomic.RunWhole]. Its calls may run in several
+// A batch is the calls of one [Atomic.RunBatch]. Its calls may run in several
 // transactions, one after the other:
 //
 //   - A transaction takes at most 1,000 calls, because each key takes an advisory lock

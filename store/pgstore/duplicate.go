@@ -23,21 +23,23 @@ import (
 // even a failure, and does not run the handler itself. Otherwise each call of a crowd
 // would run a failing handler once.
 type waiter struct {
-	refused       bool // a try found the key taken
-	waitedForNote bool // it has waited for noteDelay
-	waitsForNote  bool // set in this try
-	ran           bool // in this try the handler ran, and no joined call found its key taken
+	refused         bool // a try found the key taken
+	waitedForRecord bool // it has waited for recordDelay
+	waitsForRecord  bool // set in this try
+	ran             bool // in this try the handler ran, and no joined call found its key taken
 
 	id           pgtype.UUID    // of the key, if known
 	notification *notify.Waiter // with Options.Notify; nil: the waiter polls
 }
 
-// noteDelay is how long a waiter waits until a rolled-back attempt is recorded. After
+// recordDelay is how long a waiter waits until a rolled-back attempt is recorded. After
 // that it assumes that the process of the attempt has died.
-const noteDelay = 50 * time.Millisecond
+const recordDelay = 50 * time.Millisecond
 
 // next prepares for the try after one that found the key taken, or that admit refused.
-func (w *waiter) next() { w.refused, w.waitedForNote, w.waitsForNote = true, w.waitsForNote, false }
+func (w *waiter) next() {
+	w.refused, w.waitedForRecord, w.waitsForRecord = true, w.waitsForRecord, false
+}
 
 // joinedError is the error of a call that joined the transaction of conn and found its key
 // taken. It could not wait, because the transaction may hold the locks that the other call
@@ -64,8 +66,8 @@ func (w *waiter) admit(call semel.Call, x *semel.Execution) error {
 		return nil
 	case x.Attempt() > 1:
 		return &semel.Error{Reason: semel.ErrReleased, Operation: call.Operation}
-	case !w.waitedForNote: // between the rollback and its note there is nothing to see
-		w.waitsForNote = true
+	case !w.waitedForRecord: // between the rollback and the record of the attempt there is nothing to see
+		w.waitsForRecord = true
 		return &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation}
 	}
 	return nil
@@ -90,7 +92,7 @@ func (w *waiter) leave(l *notify.Listener) {
 // sleep waits for about d, or until a notification that the other run has ended.
 // It reports false if ctx ends first.
 func (w *waiter) sleep(ctx context.Context, d time.Duration) bool {
-	if w.notification == nil || w.waitedForNote { // the attempt is recorded after the notification
+	if w.notification == nil || w.waitedForRecord { // the attempt is recorded after the notification
 		return pgwire.Sleep(ctx, d)
 	}
 	t := time.NewTimer(d/2 + rand.N(d))

@@ -20,7 +20,7 @@ type oneKey struct{}
 func (oneKey) Current(context.Context) (string, []byte, error)   { return "a", make([]byte, 32), nil }
 func (oneKey) Key(context.Context, string) (key []byte, _ error) { return make([]byte, 32), nil }
 
-// Every way to an Atomic encrypts: Run, In, batches, prefetched batches, and the notes
+// Every way to an Atomic encrypts: Run, In, batches, prefetched batches, and the records
 // about transactions that were rolled back.
 func TestAtomic_Encryption_NothingInTheClear(t *testing.T) {
 	t.Parallel()
@@ -54,14 +54,14 @@ func TestAtomic_Encryption_NothingInTheClear(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		work := func(_ context.Context, fresh []*PendingCall) error {
-			for _, f := range fresh {
+		work := func(_ context.Context, newCalls []*PendingCall) error {
+			for _, f := range newCalls {
 				f.Outcome = result
 			}
 			return nil
 		}
-		for _, e := range a.RunWhole(t.Context(), []semel.Call{call("batch1"), call("batch2")}, work) {
-			wantResult("RunWhole", e.Result, e.Err, again)
+		for _, e := range a.RunBatch(t.Context(), []semel.Call{call("batch1"), call("batch2")}, work) {
+			wantResult("RunBatch", e.Result, e.Err, again)
 		}
 		calls := []semel.Call{call("prefetched1"), call("prefetched2")}
 		for _, e := range a.Prefetcher().Prefetch(t.Context(), calls).Run(t.Context(), work) {
@@ -79,7 +79,7 @@ func TestAtomic_Encryption_NothingInTheClear(t *testing.T) {
 	}
 	f, err := c.Store(s).Get(t.Context(), store.Key{Operation: "pay", Tenant: "ann", Value: "noted"})
 	if err != nil || f.Record.State != store.Released || f.Record.LastError != canary {
-		t.Errorf("the note of a failed attempt: %v %q, %v", f.Record.State, f.Record.LastError, err)
+		t.Errorf("the record of a failed attempt: %v %q, %v", f.Record.State, f.Record.LastError, err)
 	}
 	rows := ask[[]string](t, s.ownPool, "SELECT array_agg(t::text) FROM "+s.quoted()+".semel_record t")
 	if len(rows) != 8 {

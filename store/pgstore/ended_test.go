@@ -78,16 +78,16 @@ func TestAtomic_HandlerSpoilsTransaction_EffectAndRecordAgree(t *testing.T) {
 			return Once(t.Context(), p.a, call(key), func(ctx context.Context, _ *semel.Execution, tx pgx.Tx) error { return fn(ctx, tx) })
 		},
 		"a batch": func(key string, fn func(ctx context.Context, tx pgx.Tx) error) error {
-			ends := p.a.RunWhole(t.Context(), []semel.Call{call(key)}, func(ctx context.Context, _ []*PendingCall) error {
+			ends := p.a.RunBatch(t.Context(), []semel.Call{call(key)}, func(ctx context.Context, _ []*PendingCall) error {
 				tx, _ := TxFrom(ctx)
 				return fn(ctx, tx)
 			})
 			return ends[0].Err
 		},
 		"a call of a batch": func(key string, fn func(ctx context.Context, tx pgx.Tx) error) error {
-			ends := p.a.RunWhole(t.Context(), []semel.Call{call(key)}, func(ctx context.Context, fresh []*PendingCall) error {
+			ends := p.a.RunBatch(t.Context(), []semel.Call{call(key)}, func(ctx context.Context, newCalls []*PendingCall) error {
 				tx, _ := TxFrom(ctx)
-				fresh[0].Err = fn(ctx, tx)
+				newCalls[0].Err = fn(ctx, tx)
 				return nil
 			})
 			return ends[0].Err
@@ -212,9 +212,9 @@ func TestAtomic_FailureBehindHandler_CountsAttempt(t *testing.T) {
 			},
 			"batch": func(c semel.Call) error {
 				good := call("good " + c.Key)
-				ends := p.a.RunWhole(t.Context(), []semel.Call{c, good}, func(ctx context.Context, fresh []*PendingCall) error {
+				ends := p.a.RunBatch(t.Context(), []semel.Call{c, good}, func(ctx context.Context, newCalls []*PendingCall) error {
 					tx, _ := TxFrom(ctx)
-					for _, n := range fresh {
+					for _, n := range newCalls {
 						if n.Index == 0 {
 							_, _ = tx.Exec(ctx, sql)
 						}
@@ -270,7 +270,7 @@ func TestAtomic_ConnectionBreaksAndServerIsAway_KeyNotParked(t *testing.T) {
 			})
 		},
 		"batch": func(p *shop, breaks bool) error {
-			return p.a.RunWhole(t.Context(), poll("k"), func(ctx context.Context, _ []*PendingCall) error {
+			return p.a.RunBatch(t.Context(), poll("k"), func(ctx context.Context, _ []*PendingCall) error {
 				tx, _ := TxFrom(ctx)
 				return handler(p, breaks)(ctx, tx)
 			})[0].Err

@@ -114,16 +114,16 @@ func TestAtomic_Waits_HasOneEvent(t *testing.T) {
 	e.want(t, "executed", "replayed")
 }
 
-func TestRunWhole_Events_OneForEachCall(t *testing.T) {
+func TestRunBatch_Events_OneForEachCall(t *testing.T) {
 	t.Parallel()
 	var e endings
 	p := newShop(t, openNew(t, nil), &semel.Options{Observe: e.observe})
 	p.refuseCommits(t, "bad")
 	calls := []semel.Call{call("good"), call("bad"), call("other"), call("good")}
 	for _, want := range [][]string{{"executed", "executed", "not_stored", "replayed"}, {"not_stored", "replayed", "replayed", "replayed"}} {
-		p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*PendingCall) error {
+		p.a.RunBatch(t.Context(), calls, func(ctx context.Context, newCalls []*PendingCall) error {
 			tx, _ := TxFrom(ctx)
-			for _, f := range fresh {
+			for _, f := range newCalls {
 				if _, err := p.pay(calls[f.Index].Key, nil)(ctx, f.Execution, tx); err != nil {
 					return err
 				}

@@ -73,16 +73,16 @@ func ExampleAtomic_In() {
 
 // A poll in one transaction, with one statement for the rows of all messages
 // that are new. One that cannot be done takes no other with it.
-func ExampleAtomic_RunWhole() {
+func ExampleAtomic_RunBatch() {
 	type message struct{ ID, Order string }
 	handle := func(ctx context.Context, a *pgstore.Atomic, poll []message, ack func(message)) {
 		calls := make([]semel.Call, len(poll))
 		for i, m := range poll {
 			calls[i] = semel.Call{Operation: "orders consumer", Tenant: semel.Shared, Key: m.ID, Payload: semel.JSON(m)}
 		}
-		ends := a.RunWhole(ctx, calls, func(ctx context.Context, fresh []*pgstore.PendingCall) error {
+		ends := a.RunBatch(ctx, calls, func(ctx context.Context, newCalls []*pgstore.PendingCall) error {
 			var orders []string
-			for _, f := range fresh {
+			for _, f := range newCalls {
 				if m := poll[f.Index]; m.Order == "" {
 					f.Err = semel.Final(errors.New("there is no order"))
 				} else {

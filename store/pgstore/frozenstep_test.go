@@ -58,7 +58,7 @@ func TestDoSQL_ServerFreezesAtBeginOfStep_CallEnds(t *testing.T) {
 }
 
 // The statements of a batch after the lookup of its keys.
-func TestRunWhole_ServerFreezes_CallEnds(t *testing.T) {
+func TestRunBatch_ServerFreezes_CallEnds(t *testing.T) {
 	t.Parallel()
 	down := errors.New("down")
 	for name, text := range map[string]string{
@@ -72,7 +72,7 @@ func TestRunWhole_ServerFreezes_CallEnds(t *testing.T) {
 			}
 			cut.At(text)
 			endsInTime(t, func(ctx context.Context) error {
-				return p.a.RunWhole(ctx, []semel.Call{call("k")}, func(ctx context.Context, fresh []*PendingCall) error {
+				return p.a.RunBatch(ctx, []semel.Call{call("k")}, func(ctx context.Context, newCalls []*PendingCall) error {
 					tx, _ := TxFrom(ctx)
 					if _, err := tx.Exec(ctx, "INSERT INTO "+p.table+" VALUES ('k')"); err != nil {
 						return err

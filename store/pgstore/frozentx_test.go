@@ -84,15 +84,15 @@ func TestDoSQL_ServerFreezesAtRollback_CallEnds(t *testing.T) {
 }
 
 // A batch without records asks whether its handler has committed.
-func TestRunWhole_ServerFreezesAtTheOnlyCheck_CallEnds(t *testing.T) {
+func TestRunBatch_ServerFreezesAtTheOnlyCheck_CallEnds(t *testing.T) {
 	t.Parallel()
 	p, cut, _ := frozenShop(t)
 	cut.At("pg_current_xact_id_if_assigned")
 	endsInTime(t, func(ctx context.Context) error {
-		return p.a.RunWhole(ctx, []semel.Call{call("k")}, func(ctx context.Context, fresh []*PendingCall) error {
+		return p.a.RunBatch(ctx, []semel.Call{call("k")}, func(ctx context.Context, newCalls []*PendingCall) error {
 			tx, _ := TxFrom(ctx)
 			_ = tx.Conn()
-			fresh[0].Err = semel.NoEffect(errors.New("nothing done"))
+			newCalls[0].Err = semel.NoEffect(errors.New("nothing done"))
 			return nil
 		})[0].Err
 	})

@@ -16,7 +16,7 @@ import (
 
 // With HashKeys no byte of a tenant or key is in the server's files, its write-ahead log
 // included, whichever way the record was made: a Guard, Do, In, DoSQL,
-// batches, prefetched batches, and notes about transactions that were rolled back.
+// batches, prefetched batches, and records about transactions that were rolled back.
 func TestHashKeys_EveryWay_NoByteInTheServersFiles(t *testing.T) {
 	t.Parallel()
 	const control = "control-0815"
@@ -36,8 +36,8 @@ func TestHashKeys_EveryWay_NoByteInTheServersFiles(t *testing.T) {
 		}
 		return nil
 	}
-	work := func(_ context.Context, fresh []*PendingCall) error {
-		runs += len(fresh)
+	work := func(_ context.Context, newCalls []*PendingCall) error {
+		runs += len(newCalls)
 		return nil
 	}
 	for range 2 { // two processes
@@ -63,7 +63,7 @@ func TestHashKeys_EveryWay_NoByteInTheServersFiles(t *testing.T) {
 		}
 		_, err = DoSQL(t.Context(), a, db, call("sql"), func(ctx context.Context, x *semel.Execution, _ *sql.Tx) (int, error) { return 0, count(ctx, x) })
 		errs = append(errs, err)
-		for _, e := range a.RunWhole(t.Context(), []semel.Call{call("batch1"), call("batch2")}, work) {
+		for _, e := range a.RunBatch(t.Context(), []semel.Call{call("batch1"), call("batch2")}, work) {
 			errs = append(errs, e.Err)
 		}
 		for _, e := range a.Prefetcher().Prefetch(t.Context(), []semel.Call{call("prefetched1"), call("prefetched2"), call("batch1")}).Run(t.Context(), work) {

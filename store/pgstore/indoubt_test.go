@@ -39,9 +39,9 @@ func TestAtomic_CommitFails_InDoubtOnlyIfUnknown(t *testing.T) {
 				})
 			},
 			"batch": func(p *shop, key string, lose func()) error {
-				return p.a.RunWhole(t.Context(), []semel.Call{call(key)}, func(ctx context.Context, fresh []*PendingCall) error {
+				return p.a.RunBatch(t.Context(), []semel.Call{call(key)}, func(ctx context.Context, newCalls []*PendingCall) error {
 					tx, _ := TxFrom(ctx)
-					_, err := p.pay(key, nil)(ctx, fresh[0].Execution, tx)
+					_, err := p.pay(key, nil)(ctx, newCalls[0].Execution, tx)
 					lose()
 					return err
 				})[0].Err
@@ -78,7 +78,7 @@ func TestAtomic_CommitFails_InDoubtOnlyIfUnknown(t *testing.T) {
 
 // If a COMMIT gets no answer, only the calls with writes in it are in doubt. A call that
 // did not run, or that failed before, had no effect, and its caller must know that.
-func TestRunWhole_CommitUnanswered_OnlyItsCallsInDoubt(t *testing.T) {
+func TestRunBatch_CommitUnanswered_OnlyItsCallsInDoubt(t *testing.T) {
 	t.Parallel()
 	cut, through := cuttest.New(t, pgtest.URL(t), false)
 	p := newShop(t, openThrough(t, openNew(t, nil), through), nil)
@@ -88,11 +88,11 @@ func TestRunWhole_CommitUnanswered_OnlyItsCallsInDoubt(t *testing.T) {
 	}
 	w, sizes := newWorker(p), []int{}
 	calls := poll("a", "done", "bad", "b", "c", "d", "e", "f")
-	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*PendingCall) error {
-		if err := w.handlerExcept(&sizes, map[string]error{"bad": errors.New("poison")})(ctx, fresh); err != nil {
+	ends := p.a.RunBatch(t.Context(), calls, func(ctx context.Context, newCalls []*PendingCall) error {
+		if err := w.handlerExcept(&sizes, map[string]error{"bad": errors.New("poison")})(ctx, newCalls); err != nil {
 			return err
 		}
-		if len(fresh) > 4 {
+		if len(newCalls) > 4 {
 			return errors.New("one of them is bad") // so the batch is divided
 		}
 		cut.At("COMMIT")
@@ -111,13 +111,13 @@ func TestRunWhole_CommitUnanswered_OnlyItsCallsInDoubt(t *testing.T) {
 }
 
 // If a handler ends the transaction itself, a duplicate beside its calls is not in doubt.
-func TestRunWhole_HandlerCommits_OnlyItsCallsInDoubt(t *testing.T) {
+func TestRunBatch_HandlerCommits_OnlyItsCallsInDoubt(t *testing.T) {
 	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	if err := Once(t.Context(), p.a, call("done"), func(context.Context, *semel.Execution, pgx.Tx) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	ends := p.a.RunWhole(t.Context(), poll("done", "a"), func(ctx context.Context, _ []*PendingCall) error {
+	ends := p.a.RunBatch(t.Context(), poll("done", "a"), func(ctx context.Context, _ []*PendingCall) error {
 		tx, _ := TxFrom(ctx)
 		return tx.Conn().PgConn().Exec(ctx, "COMMIT").Close()
 	})
@@ -138,7 +138,7 @@ func TestAtomic_HandlerCommitsAndCommitUnanswered_Parked(t *testing.T) {
 			return Once(t.Context(), p.a, call("k"), func(ctx context.Context, _ *semel.Execution, tx pgx.Tx) error { return fn(ctx, tx) })
 		},
 		"batch": func(p *shop, fn func(ctx context.Context, tx pgx.Tx) error) error {
-			return p.a.RunWhole(t.Context(), poll("k"), func(ctx context.Context, _ []*PendingCall) error {
+			return p.a.RunBatch(t.Context(), poll("k"), func(ctx context.Context, _ []*PendingCall) error {
 				tx, _ := TxFrom(ctx)
 				return fn(ctx, tx)
 			})[0].Err

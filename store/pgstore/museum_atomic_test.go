@@ -216,7 +216,7 @@ func TestAtomic_WaiterAfterFailure_WaitsForRecord(t *testing.T) {
 		}
 		return holder
 	}})
-	p.a.noteDelay = 3 * time.Second // in which the note has to be there, too
+	p.a.recordDelay = 3 * time.Second // in which the record of the attempt has to be there, too
 	waiting := call("k")
 	waiting.Wait = time.Minute
 	down := errors.New("down")
@@ -230,7 +230,7 @@ func TestAtomic_WaiterAfterFailure_WaitsForRecord(t *testing.T) {
 		failed <- err
 	}()
 	<-ran
-	held, err := p.s.ownPool.Acquire(t.Context()) // for the note
+	held, err := p.s.ownPool.Acquire(t.Context()) // for the record of the attempt
 	if err != nil {
 		t.Fatal(err)
 	}

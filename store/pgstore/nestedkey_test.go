@@ -53,9 +53,9 @@ func TestAtomic_SameKeyInsideHandler_InProgress(t *testing.T) {
 				return err
 			})
 		},
-		"RunWhole": func() error {
-			return p.a.RunWhole(t.Context(), poll("before", "k", "behind"), func(ctx context.Context, fresh []*PendingCall) error {
-				_, err := handler(ctx, fresh[1].Execution)
+		"RunBatch": func() error {
+			return p.a.RunBatch(t.Context(), poll("before", "k", "behind"), func(ctx context.Context, newCalls []*PendingCall) error {
+				_, err := handler(ctx, newCalls[1].Execution)
 				return err
 			})[1].Err
 		},
@@ -122,8 +122,8 @@ func TestAtomic_HandlerReturnsInProgressOfItsOwnKey_CountsAttempt(t *testing.T) 
 		"Run": func() error {
 			return Once(t.Context(), p.a, c, func(ctx context.Context, _ *semel.Execution, _ pgx.Tx) error { return within(ctx) })
 		},
-		"RunWhole": func() error {
-			return p.a.RunWhole(t.Context(), []semel.Call{c}, func(ctx context.Context, _ []*PendingCall) error { return within(ctx) })[0].Err
+		"RunBatch": func() error {
+			return p.a.RunBatch(t.Context(), []semel.Call{c}, func(ctx context.Context, _ []*PendingCall) error { return within(ctx) })[0].Err
 		},
 	} {
 		mustExec(t, p.s.ownPool, "DELETE FROM "+p.s.quoted()+".semel_record")

@@ -32,9 +32,9 @@ func TestRun_InsideTwoStores_JoinsOwn(t *testing.T) {
 				return semel.Once(t.Context(), p.a.In(tx), call("outer"), func(ctx context.Context, x *semel.Execution) error { return inside(ctx, x, tx) })
 			})
 		},
-		"RunWhole": func() error {
-			return p.a.RunWhole(t.Context(), poll("outer"), func(ctx context.Context, fresh []*PendingCall) error {
-				return inside(ctx, fresh[0].Execution, nil)
+		"RunBatch": func() error {
+			return p.a.RunBatch(t.Context(), poll("outer"), func(ctx context.Context, newCalls []*PendingCall) error {
+				return inside(ctx, newCalls[0].Execution, nil)
 			})[0].Err
 		},
 	} {
@@ -64,9 +64,9 @@ func TestTxContext_AfterHandler_NotUsed(t *testing.T) {
 				return semel.Once(t.Context(), p.a.In(tx), call(key), leave)
 			})
 		},
-		"RunWhole": func(key string) error {
-			return p.a.RunWhole(t.Context(), poll(key), func(ctx context.Context, fresh []*PendingCall) error {
-				return leave(ctx, fresh[0].Execution)
+		"RunBatch": func(key string) error {
+			return p.a.RunBatch(t.Context(), poll(key), func(ctx context.Context, newCalls []*PendingCall) error {
+				return leave(ctx, newCalls[0].Execution)
 			})[0].Err
 		},
 	} {
@@ -86,5 +86,5 @@ func TestTxContext_AfterHandler_NotUsed(t *testing.T) {
 			}
 		})
 	}
-	p.want(t, "later In", "later Run", "later RunWhole")
+	p.want(t, "later In", "later Run", "later RunBatch")
 }

@@ -38,7 +38,7 @@ func TestAtomic_HandlerCommitsAndKeyCannotBeParked_Unavailable(t *testing.T) {
 			return err
 		},
 		"batch": func(p *shop) error {
-			return p.a.RunWhole(t.Context(), poll("k"), func(ctx context.Context, _ []*PendingCall) error {
+			return p.a.RunBatch(t.Context(), poll("k"), func(ctx context.Context, _ []*PendingCall) error {
 				tx, _ := TxFrom(ctx)
 				return commits(ctx, p, tx)
 			})[0].Err

@@ -273,9 +273,9 @@ func (a *Atomic) endedByHandler(ctx context.Context, t *ownTx, cause error, atte
 	var parkErr error
 	for _, attempt := range attempts {
 		if committed {
-			parkErr = errors.Join(parkErr, a.noteDoubt(ctx, attempt))
+			parkErr = errors.Join(parkErr, a.parkKey(ctx, attempt))
 		} else {
-			_ = a.noteAttempt(ctx, attempt, cause)
+			_ = a.recordAttempt(ctx, attempt, cause)
 		}
 	}
 	if _, kept := errors.AsType[*semel.Failure](cause); kept && !committed {

@@ -222,7 +222,7 @@ func planOfABatchStaysGood(t *testing.T, p *shop) {
 		for i := range y.calls {
 			y.calls[i].events = &driver.HeldEvents{}
 		}
-		err = y.runCalls(t.Context(), func(fresh []*PendingCall) error { n = len(fresh); return nil })
+		err = y.runCalls(t.Context(), func(newCalls []*PendingCall) error { n = len(newCalls); return nil })
 		y.tx.queueInserts()
 		if err = errors.Join(err, y.tx.pipeline.Flush(t.Context())); err != nil || n != 64 {
 			t.Fatalf("%d calls of 64 are new, error %v", n, err)

@@ -18,10 +18,10 @@ import (
 
 // rows is a handler that writes a row for each key, and counts the runs.
 func (w *worker) rows(calls []semel.Call) func(context.Context, []*PendingCall) error {
-	return func(ctx context.Context, fresh []*PendingCall) error {
+	return func(ctx context.Context, newCalls []*PendingCall) error {
 		tx, _ := TxFrom(ctx)
-		keys := make([]string, len(fresh))
-		for i, f := range fresh {
+		keys := make([]string, len(newCalls))
+		for i, f := range newCalls {
 			keys[i] = calls[f.Index].Key
 			w.runs[keys[i]]++
 		}
@@ -32,7 +32,7 @@ func (w *worker) rows(calls []semel.Call) func(context.Context, []*PendingCall) 
 
 // prefetched runs a batch as two. The second is prefetched while the first
 // runs.
-func (w *worker) prefetched(ctx context.Context, calls []semel.Call) []Ended {
+func (w *worker) prefetched(ctx context.Context, calls []semel.Call) []BatchResult {
 	q, half := w.p.a.Prefetcher(), len(calls)/2
 	first, second := q.Prefetch(ctx, calls[:half]), q.Prefetch(ctx, calls[half:])
 	return append(first.Run(ctx, w.rows(calls[:half])), second.Run(ctx, w.rows(calls[half:]))...)
@@ -48,7 +48,7 @@ func (p *PrefetchedBatch) waitPrefetched() bool {
 	return p.tx != nil
 }
 
-func wantDone(t *testing.T, ends []Ended, replayed ...bool) {
+func wantDone(t *testing.T, ends []BatchResult, replayed ...bool) {
 	t.Helper()
 	for i, e := range ends {
 		if e.Err != nil || e.Replayed != replayed[i] {
@@ -74,11 +74,11 @@ func TestPrefetch_KeyInEarlierBatch_SeesItsResult(t *testing.T) {
 		first, second := poll("a", "b"), poll("b", "c", "b")
 		n := q.Prefetch(t.Context(), first)
 		var behind *PrefetchedBatch
-		ends := n.Run(t.Context(), func(ctx context.Context, fresh []*PendingCall) error {
+		ends := n.Run(t.Context(), func(ctx context.Context, newCalls []*PendingCall) error {
 			if behind = q.Prefetch(t.Context(), second); !behind.waitPrefetched() {
 				t.Error("there was no look ahead")
 			}
-			return w.rows(first)(ctx, fresh)
+			return w.rows(first)(ctx, newCalls)
 		})
 		wantDone(t, ends, false, false)
 		wantDone(t, behind.Run(t.Context(), w.rows(second)), true, false, true)
@@ -104,7 +104,7 @@ func TestPrefetch_Record_SameAsWithout(t *testing.T) {
 		return semel.Call{Operation: "pay", Tenant: "ann", Key: key, Payload: semel.Bytes([]byte("body"))}
 	}
 	calls := []semel.Call{named("k"), {}}
-	p.a.RunWhole(t.Context(), calls, w.rows(calls))
+	p.a.RunBatch(t.Context(), calls, w.rows(calls))
 	want := row()
 	p.holdKey(t, "held")
 	for _, reset := range []bool{true, false} {
@@ -169,7 +169,7 @@ func TestPrefetch_EarlierBatchRunsAgain_OrderKept(t *testing.T) {
 					}
 				}
 				runs := 0
-				ends := n.Run(t.Context(), func(ctx context.Context, fresh []*PendingCall) error {
+				ends := n.Run(t.Context(), func(ctx context.Context, newCalls []*PendingCall) error {
 					runs++
 					if runs == 1 && !late || runs == 2 && late {
 						look()
@@ -184,7 +184,7 @@ func TestPrefetch_EarlierBatchRunsAgain_OrderKept(t *testing.T) {
 							}
 						}
 					}
-					return w.rows(first)(ctx, fresh)
+					return w.rows(first)(ctx, newCalls)
 				})
 				wantDone(t, ends, false, false, false)
 				wantDone(t, behind.Run(t.Context(), w.rows(second)), false, true, false)
@@ -297,8 +297,8 @@ func TestPrefetch_HandlerSetsOutcome_Stored(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w, q, calls := newWorker(p), p.a.Prefetcher(), poll("a", "b", "c")
 	declined := &semel.Failure{Code: "declined"}
-	ends := q.Prefetch(t.Context(), calls).Run(t.Context(), func(ctx context.Context, fresh []*PendingCall) error {
-		for _, f := range fresh {
+	ends := q.Prefetch(t.Context(), calls).Run(t.Context(), func(ctx context.Context, newCalls []*PendingCall) error {
+		for _, f := range newCalls {
 			switch calls[f.Index].Key {
 			case "a":
 				f.Outcome = store.Outcome{Code: 7}
@@ -306,7 +306,7 @@ func TestPrefetch_HandlerSetsOutcome_Stored(t *testing.T) {
 				f.Err = declined
 			}
 		}
-		return w.rows(calls)(ctx, fresh)
+		return w.rows(calls)(ctx, newCalls)
 	})
 	if ends[0].Err != nil || !errors.Is(ends[1].Err, declined) || ends[2].Err != nil {
 		t.Fatalf("they end with %v, %v, %v", ends[0].Err, ends[1].Err, ends[2].Err)

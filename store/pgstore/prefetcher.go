@@ -9,7 +9,7 @@ import (
 	"github.com/semel-go/semel"
 )
 
-// Prefetcher runs batches of calls, one after the other, as [Atomic.RunWhole] does. While
+// Prefetcher runs batches of calls, one after the other, as [Atomic.RunBatch] does. While
 // a batch runs, it prefetches the batches after it: it locks their keys and looks up their
 // records, so that they take less time later. Make it with [Atomic.Prefetcher]. One
 // goroutine may call Prefetch while another one runs the batches.
@@ -105,12 +105,12 @@ func (p *Prefetcher) Prefetch(ctx context.Context, calls []semel.Call) *Prefetch
 	return batch
 }
 
-// Run runs the batch as [Atomic.RunWhole] does. The records that a prefetch has inserted
+// Run runs the batch as [Atomic.RunBatch] does. The records that a prefetch has inserted
 // are not committed yet, and are already in the state completed, without an Outcome. If fn sets an Outcome or an Err in a prefetched batch, these records are wrong: the
 // transaction is rolled back, and fn runs again in a new one.
-func (p *PrefetchedBatch) Run(ctx context.Context, fn func(ctx context.Context, fresh []*PendingCall) error) []Ended {
+func (p *PrefetchedBatch) Run(ctx context.Context, fn func(ctx context.Context, newCalls []*PendingCall) error) []BatchResult {
 	defer p.Drop()
-	return p.prefetcher.atomic.runWhole(ctx, p, p.calls, fn)
+	return p.prefetcher.atomic.runBatch(ctx, p, p.calls, fn)
 }
 
 // Err returns the error with which call i of the batch has ended. It returns nil if call i

@@ -49,7 +49,7 @@ func TestPrefetch_ExistingRecord_AnswersAsRun(t *testing.T) {
 			for _, r := range rows {
 				calls = append(calls, semel.Call{Operation: "pay", Tenant: "ann", Key: r.key, Payload: semel.Bytes([]byte("body"))})
 			}
-			for _, e := range p.a.RunWhole(t.Context(), calls, w.rows(calls)) {
+			for _, e := range p.a.RunBatch(t.Context(), calls, w.rows(calls)) {
 				if e.Err != nil {
 					t.Fatal(e.Err)
 				}
@@ -106,20 +106,20 @@ func TestPrefetch_CompletedKeys_LeftOut(t *testing.T) {
 			if !n.waitPrefetched() {
 				t.Fatal("there was no look")
 			}
-			fresh := 0
+			newCalls := 0
 			for i, dup := range c.dups {
 				if a := &n.batch.calls[i].prefetched; (a.completed != nil) != dup || a.state != nil {
 					t.Errorf("%s: found %+v and %+v", c.keys[i], a.completed, a.state)
 				}
 				if !dup {
-					fresh++
+					newCalls++
 				}
 			}
-			if n.batch.prefetch.written != fresh {
-				t.Errorf("%d are recorded ahead, want %d", n.batch.prefetch.written, fresh)
+			if n.batch.prefetch.written != newCalls {
+				t.Errorf("%d are recorded ahead, want %d", n.batch.prefetch.written, newCalls)
 			}
-			if got := ask[int](t, p.s.ownPool, "SELECT count(*)::int FROM pg_locks WHERE locktype = 'advisory' AND pid = $1", n.tx.pipeline.Conn().PgConn().PID()); got != fresh {
-				t.Errorf("%d keys are locked, want %d", got, fresh)
+			if got := ask[int](t, p.s.ownPool, "SELECT count(*)::int FROM pg_locks WHERE locktype = 'advisory' AND pid = $1", n.tx.pipeline.Conn().PgConn().PID()); got != newCalls {
+				t.Errorf("%d keys are locked, want %d", got, newCalls)
 			}
 			wantDone(t, n.Run(t.Context(), w.rows(calls)), c.dups...)
 		}
@@ -133,7 +133,7 @@ func TestPrefetch_UnreadableRow_NotReplayed(t *testing.T) {
 	for _, set := range []string{"key = 'other'", "operation = 'other'", "tenant = 'other'", "format = 2", "fence = -1"} {
 		p := newShop(t, openNew(t, nil), nil)
 		w, calls := newWorker(p), poll("k", "l")
-		p.a.RunWhole(t.Context(), calls, w.rows(calls))
+		p.a.RunBatch(t.Context(), calls, w.rows(calls))
 		mustExec(t, p.s.appPool, "UPDATE "+p.s.quoted()+".semel_record SET "+set+" WHERE key = 'k'")
 		n := p.a.Prefetcher().Prefetch(t.Context(), calls)
 		if !n.waitPrefetched() {
@@ -202,12 +202,12 @@ func TestPlan_PrefetchMadeForSmallTable_UsesIndex(t *testing.T) {
 			if !n.waitPrefetched() {
 				t.Fatal("there was no look")
 			}
-			for _, e := range n.Run(t.Context(), func(ctx context.Context, fresh []*PendingCall) error {
+			for _, e := range n.Run(t.Context(), func(ctx context.Context, newCalls []*PendingCall) error {
 				tx, _ := TxFrom(ctx)
 				if is := ask[string](t, tx, "SELECT current_setting('plan_cache_mode') || current_setting('enable_seqscan')"); is != was {
 					t.Errorf("settings were %q, and are %q", was, is)
 				}
-				return w.rows(calls)(ctx, fresh)
+				return w.rows(calls)(ctx, newCalls)
 			}) {
 				if e.Err != nil {
 					t.Fatal(e.Err)

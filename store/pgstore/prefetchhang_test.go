@@ -135,7 +135,7 @@ func TestPrefetch_Hangs_OnlyDelays(t *testing.T) {
 			}
 			h.next.Store(!c.came)
 			var behind *PrefetchedBatch
-			wantDone(t, n.Run(t.Context(), func(ctx context.Context, fresh []*PendingCall) error {
+			wantDone(t, n.Run(t.Context(), func(ctx context.Context, newCalls []*PendingCall) error {
 				behind = q.Prefetch(t.Context(), second)
 				if c.came {
 					if !behind.waitPrefetched() {
@@ -144,7 +144,7 @@ func TestPrefetch_Hangs_OnlyDelays(t *testing.T) {
 				} else {
 					waitFor(t, "it hangs", func() bool { return h.hung.Load() == 1 })
 				}
-				return w.rows(calls)(ctx, fresh)
+				return w.rows(calls)(ctx, newCalls)
 			}), false, false)
 			if c.came {
 				h.next.Store(true)

@@ -53,7 +53,7 @@ func TestPrefetch_CallsDiffer_RecordedCorrectly(t *testing.T) {
 		w, calls := newWorker(p), []semel.Call{newCallOf("pay", "ann", "k", body), other}
 		wantDone(t, p.a.Prefetcher().Prefetch(t.Context(), calls).Run(t.Context(), w.rows(calls)), false, false)
 		t.Log(name)
-		wantDone(t, p.a.RunWhole(t.Context(), calls, w.rows(calls)), true, true)
+		wantDone(t, p.a.RunBatch(t.Context(), calls, w.rows(calls)), true, true)
 		p.want(t, "k", "l")
 	}
 }
@@ -102,8 +102,8 @@ func TestPrefetch_AfterSweep_FenceGrows(t *testing.T) {
 			t.Fatal("nothing is recorded ahead")
 		}
 		fences := map[string]uint64{}
-		wantDone(t, n.Run(t.Context(), func(_ context.Context, fresh []*PendingCall) error {
-			for _, f := range fresh {
+		wantDone(t, n.Run(t.Context(), func(_ context.Context, newCalls []*PendingCall) error {
+			for _, f := range newCalls {
 				fences[f.Execution.Key()] = f.Execution.Fence()
 			}
 			return nil

@@ -232,7 +232,7 @@ func TestAtomic_WaitersAfterFailure_GetFailure(t *testing.T) {
 		}
 		return holder
 	}})
-	p.a.noteDelay = 10 * time.Second // the note of the failure may be late
+	p.a.recordDelay = 10 * time.Second // the record of the failure may be late
 	var all sync.WaitGroup
 	for i := range crowd {
 		all.Go(func() {

@@ -209,17 +209,17 @@ func TestReplayLookup_FewDuplicates_NotUsed(t *testing.T) {
 		}
 		return looks
 	}
-	fresh := func(int) bool { return false }
+	newCalls := func(int) bool { return false }
 	half := func(i int) bool { return i%2 > 0 }
 	every := func(int) bool { return true }
 	d.running.Store(100)
-	if n := try(1000, fresh); n != 0 {
+	if n := try(1000, newCalls); n != 0 {
 		t.Errorf("%d looks without a duplicate", n)
 	}
 	if n := try(100, half); n < 95 {
 		t.Errorf("%d looks of 100 in a crowd, half of it duplicates", n)
 	}
-	if n := try(1000, fresh); n > 60 {
+	if n := try(1000, newCalls); n > 60 {
 		t.Errorf("%d looks after the last duplicate", n)
 	}
 	d.running.Store(1)

@@ -74,8 +74,8 @@ func (a *Atomic) run(ctx context.Context, call semel.Call, fn semel.Handler, db 
 			}
 		case errors.Is(err, semel.ErrInProgress) && !w.ran && time.Since(start) < call.Wait:
 			pause = min(pause*3/2, 250*time.Millisecond, call.Wait)
-			if w.next(); w.waitedForNote {
-				pause = max(pause, a.noteDelay)
+			if w.next(); w.waitedForRecord {
+				pause = max(pause, a.recordDelay)
 			} else if w.notification != nil {
 				pause = min(a.store.options.notifiedPoll, call.Wait)
 			}
@@ -131,7 +131,7 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 			if t.end(); t.ended || t.uncertain {
 				_ = a.endedByHandler(ctx, t, errPanicked, &t.storeTx)
 			} else {
-				_ = a.noteAttempt(ctx, &t.storeTx, errPanicked)
+				_ = a.recordAttempt(ctx, &t.storeTx, errPanicked)
 			}
 		}
 		if w.id = t.lastID; running != nil {
@@ -168,7 +168,7 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 			return semel.Result{}, a.endedCall(ctx, t, call, cause)
 		}
 		if t.countsAsAttempt(handlerErr) {
-			_ = a.noteAttempt(ctx, &t.storeTx, handlerErr)
+			_ = a.recordAttempt(ctx, &t.storeTx, handlerErr)
 		}
 		return res, err // with ErrNotKept the result is not empty
 	}
@@ -202,7 +202,7 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 		return semel.Result{}, a.endedCall(ctx, t, call, nil)
 	}
 	answered := pgwire.Refused(commitErr) || pgwire.EndsConnection(commitErr) || errors.Is(commitErr, pgwire.ErrRolledBack)
-	if known && answered && mayBeItsContent(commitErr) && a.noteAttempt(ctx, &t.storeTx, commitErr) == nil {
+	if known && answered && mayBeItsContent(commitErr) && a.recordAttempt(ctx, &t.storeTx, commitErr) == nil {
 		// The store accepts another write, so the transaction itself is the cause.
 		return semel.Result{}, pgwire.Explain("commit", commitErr)
 	}
@@ -211,7 +211,7 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 	}
 	if refusedForNow(commitErr) {
 		if last && !table.LostRace(commitErr) {
-			_ = a.noteAttempt(ctx, &t.storeTx, commitErr)
+			_ = a.recordAttempt(ctx, &t.storeTx, commitErr)
 		}
 		return semel.Result{}, commitErr
 	}
@@ -247,44 +247,44 @@ func (t *storeTx) limited(ctx context.Context, call func(ctx context.Context) er
 // transaction has a limit of StoreTimeout. The context of the caller may have ended before.
 const cleanupTimeout = 10 * time.Second
 
-// noteAttempt records an attempt whose transaction was rolled back, unless another
+// recordAttempt records an attempt whose transaction was rolled back, unless another
 // caller has claimed the key since. Only MaxAttempts and the displayed attempt depend
 // on it: if it fails, the next attempt gets the same number.
-func (a *Atomic) noteAttempt(ctx context.Context, t *storeTx, why error) error {
+func (a *Atomic) recordAttempt(ctx context.Context, t *storeTx, why error) error {
 	if t.claimed == nil {
 		return nil
 	}
 	p := *t.claimed
 	p.State, p.Error = store.Released, driver.ErrorText(why)
-	return a.note(ctx, t, p)
+	return a.claimAgain(ctx, t, p)
 }
 
-// noteDoubt parks the key of a transaction that its handler may have committed. If another
+// parkKey parks the key of a transaction that its handler may have committed. If another
 // call has claimed the key since, it returns errClaimedSince.
-func (a *Atomic) noteDoubt(ctx context.Context, t *storeTx) error {
+func (a *Atomic) parkKey(ctx context.Context, t *storeTx) error {
 	if t.claimed == nil {
 		return nil
 	}
 	p := *t.claimed
 	p.State, p.Policy, p.Error = store.Unknown, store.Park, handlertx.ErrEnded.Error()
-	return a.note(ctx, t, p)
+	return a.claimAgain(ctx, t, p)
 }
 
-// note makes the claim of a transaction again, with the state and error of p. If p is
-// parked and the handler has committed the claim, note replaces the claim. It does not
+// claimAgain makes the claim of a transaction again, with the state and error of p. If p is
+// parked and the handler has committed the claim, claimAgain replaces the claim. It does not
 // replace a record that has an outcome.
-func (a *Atomic) note(ctx context.Context, t *storeTx, p store.Proposal) (err error) {
+func (a *Atomic) claimAgain(ctx context.Context, t *storeTx, p store.Proposal) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cleanupTimeout)
 	defer cancel()
 	p.Lease, p.Owner = 0, newOwnerToken()
 	var f store.Found
 	if t.replaced != nil {
-		f, err = a.notes.Swap(ctx, *t.replaced, p)
+		f, err = a.outside.Swap(ctx, *t.replaced, p)
 	} else {
-		f, err = a.notes.Claim(ctx, p)
+		f, err = a.outside.Claim(ctx, p)
 	}
 	if err == nil && !f.Won && p.State == store.Unknown && f.Record.Owner == t.claimed.Owner && !f.Record.State.Terminal() {
-		f, err = a.notes.Swap(ctx, f.Record.Seen(), p)
+		f, err = a.outside.Swap(ctx, f.Record.Seen(), p)
 	}
 	if err == nil && !f.Won && p.State == store.Unknown && f.Record.State != store.Unknown && f.Record.Owner != t.claimed.Owner {
 		err = errClaimedSince

@@ -44,11 +44,11 @@ func newWorker(p *shop) *worker { return &worker{p, map[string]int{}, map[string
 
 // runAll runs a batch with one handler, whose effect is one statement. If one call
 // fails, the handler fails.
-func (w *worker) runAll(ctx context.Context, calls []semel.Call) []Ended {
-	return w.p.a.RunWhole(ctx, calls, func(ctx context.Context, fresh []*PendingCall) error {
+func (w *worker) runAll(ctx context.Context, calls []semel.Call) []BatchResult {
+	return w.p.a.RunBatch(ctx, calls, func(ctx context.Context, newCalls []*PendingCall) error {
 		tx, _ := TxFrom(ctx)
 		var keys []string
-		for _, f := range fresh {
+		for _, f := range newCalls {
 			key := f.Execution.Key()
 			w.runs[key]++
 			keys = append(keys, key)
@@ -68,7 +68,7 @@ func (w *worker) runAll(ctx context.Context, calls []semel.Call) []Ended {
 
 // wantEnds compares how a batch ended: "" for work done, "replayed", or what
 // the error says.
-func wantEnds(t *testing.T, calls []semel.Call, got []Ended, want ...string) {
+func wantEnds(t *testing.T, calls []semel.Call, got []BatchResult, want ...string) {
 	t.Helper()
 	if len(got) != len(want) {
 		t.Fatalf("%d ends of %d calls", len(got), len(want))
@@ -90,7 +90,7 @@ func wantEnds(t *testing.T, calls []semel.Call, got []Ended, want ...string) {
 
 func repeated(what string, n int) []string { return slices.Repeat([]string{what}, n) }
 
-func TestRunWhole_CallsRepeated_EffectsOnce(t *testing.T) {
+func TestRunBatch_CallsRepeated_EffectsOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.runAll
@@ -115,7 +115,7 @@ func TestRunWhole_CallsRepeated_EffectsOnce(t *testing.T) {
 	}
 }
 
-func TestRunWhole_Empty_DoesNothing(t *testing.T) {
+func TestRunBatch_Empty_DoesNothing(t *testing.T) {
 	t.Parallel()
 	run := newWorker(newShop(t, openNew(t, nil), nil)).runAll
 	if got := run(t.Context(), nil); len(got) != 0 {
@@ -124,7 +124,7 @@ func TestRunWhole_Empty_DoesNothing(t *testing.T) {
 }
 
 // The batch is what Run and Guard make of each call, by the same code.
-func TestRunWhole_InvalidCalls_RefusedAsByRun(t *testing.T) {
+func TestRunBatch_InvalidCalls_RefusedAsByRun(t *testing.T) {
 	t.Parallel()
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.runAll
@@ -160,7 +160,7 @@ func TestRunWhole_InvalidCalls_RefusedAsByRun(t *testing.T) {
 	w.p.want(t, "a", "b", "reserved")
 }
 
-func TestRunWhole_KeyTwice_SecondReplayed(t *testing.T) {
+func TestRunBatch_KeyTwice_SecondReplayed(t *testing.T) {
 	t.Parallel()
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.runAll
@@ -172,7 +172,7 @@ func TestRunWhole_KeyTwice_SecondReplayed(t *testing.T) {
 }
 
 // One that waited for a failed attempt gets the failure, not the right to run.
-func TestRunWhole_KeyTwiceAndFails_SecondDoesNotRun(t *testing.T) {
+func TestRunBatch_KeyTwiceAndFails_SecondDoesNotRun(t *testing.T) {
 	t.Parallel()
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.runAll
@@ -186,7 +186,7 @@ func TestRunWhole_KeyTwiceAndFails_SecondDoesNotRun(t *testing.T) {
 	w.p.want(t, "a", "b")
 }
 
-func TestRunWhole_DuplicateInFlight_OthersSucceed(t *testing.T) {
+func TestRunBatch_DuplicateInFlight_OthersSucceed(t *testing.T) {
 	t.Parallel()
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.runAll
@@ -209,7 +209,7 @@ func TestRunWhole_DuplicateInFlight_OthersSucceed(t *testing.T) {
 
 // A leased call takes no advisory lock: the unique index decides, and the batch
 // runs again.
-func TestRunWhole_LosesKeyToLeasedCall_RunsAgain(t *testing.T) {
+func TestRunBatch_LosesKeyToLeasedCall_RunsAgain(t *testing.T) {
 	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	g, err := semel.New(p.s, nil)
@@ -218,7 +218,7 @@ func TestRunWhole_LosesKeyToLeasedCall_RunsAgain(t *testing.T) {
 	}
 	stolen := false
 	calls := poll("a", "k", "b")
-	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*PendingCall) error {
+	ends := p.a.RunBatch(t.Context(), calls, func(ctx context.Context, newCalls []*PendingCall) error {
 		tx, _ := TxFrom(ctx)
 		if !stolen {
 			stolen = true
@@ -226,7 +226,7 @@ func TestRunWhole_LosesKeyToLeasedCall_RunsAgain(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		for _, f := range fresh {
+		for _, f := range newCalls {
 			if _, err := p.pay(f.Execution.Key(), nil)(ctx, f.Execution, tx); err != nil {
 				return err
 			}
@@ -239,7 +239,7 @@ func TestRunWhole_LosesKeyToLeasedCall_RunsAgain(t *testing.T) {
 	p.want(t, "a", "b")
 }
 
-func TestRunWhole_KeyExpired_RunsAgain(t *testing.T) {
+func TestRunBatch_KeyExpired_RunsAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorker(newShop(t, openFixedClock(t), nil))
 	calls := poll("a", "b")
@@ -261,13 +261,13 @@ func TestRunWhole_KeyExpired_RunsAgain(t *testing.T) {
 	}
 }
 
-func TestRunWhole_InsideAHandler_IsRefused(t *testing.T) {
+func TestRunBatch_InsideAHandler_IsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	if err := Once(t.Context(), w.p.a, call("outer"), func(ctx context.Context, _ *semel.Execution, _ pgx.Tx) error {
 		for _, e := range w.runAll(ctx, poll("a", "b")) {
 			if !errors.Is(e.Err, semel.ErrUnavailable) {
-				t.Errorf("RunWhole in a handler: %v", e.Err)
+				t.Errorf("RunBatch in a handler: %v", e.Err)
 			}
 		}
 		return nil
@@ -277,7 +277,7 @@ func TestRunWhole_InsideAHandler_IsRefused(t *testing.T) {
 	w.p.want(t)
 }
 
-func TestRunWhole_MoreThanLimit_SeveralTransactions(t *testing.T) {
+func TestRunBatch_MoreThanLimit_SeveralTransactions(t *testing.T) {
 	t.Parallel()
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	calls := poll(numbered("k", 2*maxTogether+1)...)

@@ -12,7 +12,7 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-func TestRunWhole_OneCallFails_OthersSucceed(t *testing.T) {
+func TestRunBatch_OneCallFails_OthersSucceed(t *testing.T) {
 	t.Parallel()
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.runAll
@@ -49,7 +49,7 @@ func TestRunWhole_OneCallFails_OthersSucceed(t *testing.T) {
 }
 
 // A statement that fails breaks the transaction; also if its handler hides it.
-func TestRunWhole_StatementFails_OthersSucceed(t *testing.T) {
+func TestRunBatch_StatementFails_OthersSucceed(t *testing.T) {
 	t.Parallel()
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.runAll
@@ -60,9 +60,9 @@ func TestRunWhole_StatementFails_OthersSucceed(t *testing.T) {
 	w.p.want(t, "k000", "k001", "k002", "k9")
 	w = newWorker(newShop(t, openNew(t, nil), nil))
 	calls = poll("a", "bad", "b")
-	ends := w.p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*PendingCall) error {
+	ends := w.p.a.RunBatch(t.Context(), calls, func(ctx context.Context, newCalls []*PendingCall) error {
 		tx, _ := TxFrom(ctx)
-		for _, f := range fresh {
+		for _, f := range newCalls {
 			if f.Index == 1 {
 				_, _ = tx.Exec(ctx, "SELECT 1 / 0")
 				return nil
@@ -82,15 +82,15 @@ func TestRunWhole_StatementFails_OthersSucceed(t *testing.T) {
 	}
 }
 
-func TestRunWhole_HandlerSetsErr_OthersSucceed(t *testing.T) {
+func TestRunBatch_HandlerSetsErr_OthersSucceed(t *testing.T) {
 	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	poison, declined := errors.New("poison"), &semel.Failure{Message: "declined"}
 	runs := 0
-	ends := p.a.RunWhole(t.Context(), poll("a", "bad", "no", "b"), func(ctx context.Context, fresh []*PendingCall) error {
+	ends := p.a.RunBatch(t.Context(), poll("a", "bad", "no", "b"), func(ctx context.Context, newCalls []*PendingCall) error {
 		runs++
 		tx, _ := TxFrom(ctx)
-		for i, f := range fresh {
+		for i, f := range newCalls {
 			if f.Index != i {
 				t.Errorf("the index of call %d is %d", i, f.Index)
 			}
@@ -119,7 +119,7 @@ func TestRunWhole_HandlerSetsErr_OthersSucceed(t *testing.T) {
 	}
 }
 
-func TestRunWhole_AttemptsExhausted_EndsFailed(t *testing.T) {
+func TestRunBatch_AttemptsExhausted_EndsFailed(t *testing.T) {
 	t.Parallel()
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.runAll
@@ -138,7 +138,7 @@ func TestRunWhole_AttemptsExhausted_EndsFailed(t *testing.T) {
 	}
 }
 
-func TestRunWhole_HandlerPanics_NothingIsLeft(t *testing.T) {
+func TestRunBatch_HandlerPanics_NothingIsLeft(t *testing.T) {
 	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	run := func(keys ...string) {
@@ -147,9 +147,9 @@ func TestRunWhole_HandlerPanics_NothingIsLeft(t *testing.T) {
 				t.Errorf("recovered %v", v)
 			}
 		}()
-		p.a.RunWhole(t.Context(), poll(keys...), func(ctx context.Context, fresh []*PendingCall) error {
+		p.a.RunBatch(t.Context(), poll(keys...), func(ctx context.Context, newCalls []*PendingCall) error {
 			tx, _ := TxFrom(ctx)
-			for _, f := range fresh {
+			for _, f := range newCalls {
 				if _, err := p.pay(f.Execution.Key(), nil)(ctx, f.Execution, tx); err != nil {
 					t.Error(err)
 				}
@@ -173,7 +173,7 @@ func TestRunWhole_HandlerPanics_NothingIsLeft(t *testing.T) {
 }
 
 // If the server refuses COMMIT, the batch is split until the cause is alone.
-func TestRunWhole_OneCallFailsCommit_OthersSucceed(t *testing.T) {
+func TestRunBatch_OneCallFailsCommit_OthersSucceed(t *testing.T) {
 	t.Parallel()
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.runAll

@@ -176,7 +176,7 @@ func TestOpen_LaterAdditiveMigration_Works(t *testing.T) {
 				if err := Once(t.Context(), a, call(fmt.Sprint("atomic ", no, st == s)), func(context.Context, *semel.Execution, pgx.Tx) error { return nil }); err != nil {
 					t.Error(err)
 				}
-				for _, end := range a.RunWhole(t.Context(), poll(fmt.Sprint("a ", no, st == s), fmt.Sprint("b ", no, st == s)), func(context.Context, []*PendingCall) error { return nil }) {
+				for _, end := range a.RunBatch(t.Context(), poll(fmt.Sprint("a ", no, st == s), fmt.Sprint("b ", no, st == s)), func(context.Context, []*PendingCall) error { return nil }) {
 					if end.Err != nil {
 						t.Error(end.Err)
 					}

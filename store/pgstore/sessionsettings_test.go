@@ -24,7 +24,7 @@ func TestAtomic_HandlerChangesSession_NextKeyHasNewConnection(t *testing.T) {
 		}
 		var err error
 		if form == "batch" {
-			err = p.a.RunWhole(t.Context(), poll(key), func(ctx context.Context, _ []*PendingCall) error {
+			err = p.a.RunBatch(t.Context(), poll(key), func(ctx context.Context, _ []*PendingCall) error {
 				tx, _ := TxFrom(ctx)
 				return handler(ctx, tx)
 			})[0].Err

@@ -124,9 +124,9 @@ func (p *shop) worksAsUsual(t *testing.T, setting, name string) {
 		if got, err := Do(t.Context(), p.a, call(name), p.pay(name, nil)); err != nil || got != "receipt of "+name {
 			t.Errorf("%s: Do: %q, %v", name, got, err)
 		}
-		for i, end := range p.a.RunWhole(t.Context(), poll(keys...), func(ctx context.Context, fresh []*PendingCall) error {
+		for i, end := range p.a.RunBatch(t.Context(), poll(keys...), func(ctx context.Context, newCalls []*PendingCall) error {
 			tx, _ := TxFrom(ctx)
-			for _, n := range fresh {
+			for _, n := range newCalls {
 				if _, err := tx.Exec(ctx, "INSERT INTO "+p.table+" VALUES ($1)", keys[n.Index]); err != nil {
 					return err
 				}

@@ -95,9 +95,9 @@ func (p *shop) acknowledgements(t *testing.T, held store.Record, done string) ma
 	}
 	batch := func(keys ...string) func(context.Context) error {
 		return func(ctx context.Context) error {
-			for _, end := range p.a.RunWhole(ctx, poll(keys...), func(ctx context.Context, fresh []*PendingCall) error {
+			for _, end := range p.a.RunBatch(ctx, poll(keys...), func(ctx context.Context, newCalls []*PendingCall) error {
 				tx, _ := TxFrom(ctx)
-				for _, n := range fresh {
+				for _, n := range newCalls {
 					if _, err := p.pay(keys[n.Index], nil)(ctx, n.Execution, tx); err != nil {
 						return err
 					}
@@ -239,16 +239,16 @@ func TestOpen_OnNotice_IsCalled(t *testing.T) {
 // COMMIT waits for a standby that is away. The calls are in doubt, also if the handler has
 // used the connection, which it may. No record is parked: made again, the calls get their
 // results.
-func TestRunWhole_StandbyAwayAtCommit_SameCallGetsResult(t *testing.T) {
+func TestRunBatch_StandbyAwayAtCommit_SameCallGetsResult(t *testing.T) {
 	t.Parallel()
 	srv := newStandbyServer(t)
 	p := newShop(t, openAt(t, srv.URL(), nil), &semel.Options{StoreTimeout: 3 * time.Second})
 	keys := []string{"a", "b", "c"}
-	run := func(lose func()) []Ended {
-		return p.a.RunWhole(t.Context(), poll(keys...), func(ctx context.Context, fresh []*PendingCall) error {
+	run := func(lose func()) []BatchResult {
+		return p.a.RunBatch(t.Context(), poll(keys...), func(ctx context.Context, newCalls []*PendingCall) error {
 			tx, _ := TxFrom(ctx)
 			_ = tx.Conn().TypeMap()
-			for _, n := range fresh {
+			for _, n := range newCalls {
 				if _, err := p.pay(keys[n.Index], nil)(ctx, n.Execution, tx); err != nil {
 					return err
 				}

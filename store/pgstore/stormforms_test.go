@@ -39,9 +39,9 @@ func (s *storm) once(r *rand.Rand, keys []string) {
 		})
 		s.recordAnswer(keys[0], res, err)
 	case 3, 4, 5:
-		fn := func(ctx context.Context, fresh []*PendingCall) (err error) {
+		fn := func(ctx context.Context, newCalls []*PendingCall) (err error) {
 			tx, _ := TxFrom(ctx)
-			for _, f := range fresh {
+			for _, f := range newCalls {
 				if f.Outcome, err = s.work(ctx, tx, r, calls[f.Index].Key); err != nil {
 					return err
 				}
@@ -52,7 +52,7 @@ func (s *storm) once(r *rand.Rand, keys []string) {
 			return nil
 		}
 		if form < 5 {
-			s.recordResults(calls, s.a.RunWhole(ctx, calls, fn))
+			s.recordResults(calls, s.a.RunBatch(ctx, calls, fn))
 			return
 		}
 		q := s.a.Prefetcher()
@@ -88,7 +88,7 @@ func (s *storm) inTx(ctx context.Context, r *rand.Rand, fn func(tx pgx.Tx) error
 	})
 }
 
-func (s *storm) recordResults(calls []semel.Call, ends []Ended) {
+func (s *storm) recordResults(calls []semel.Call, ends []BatchResult) {
 	for i, e := range ends {
 		s.recordAnswer(calls[i].Key, e.Result, e.Err)
 	}

@@ -102,7 +102,7 @@ func TestAtomic_HandlerLeavesRowsOpenWithNoEffect_CountsNoAttempt(t *testing.T) 
 	}
 }
 
-func TestRunWhole_OneCallLeavesRowsOpen_OthersCommit(t *testing.T) {
+func TestRunBatch_OneCallLeavesRowsOpen_OthersCommit(t *testing.T) {
 	t.Parallel()
 	for form, leave := range leaveOpen {
 		t.Run(form, func(t *testing.T) {
@@ -110,11 +110,11 @@ func TestRunWhole_OneCallLeavesRowsOpen_OthersCommit(t *testing.T) {
 			p := newShop(t, openNew(t, nil), &semel.Options{MaxAttempts: 2})
 			calls := poll("a", "bad", "c")
 			for exhausted, n := false, 0; !exhausted; n++ {
-				ended := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*PendingCall) error {
-					if err := writeRows(p, calls)(ctx, fresh); err != nil {
+				ended := p.a.RunBatch(t.Context(), calls, func(ctx context.Context, newCalls []*PendingCall) error {
+					if err := writeRows(p, calls)(ctx, newCalls); err != nil {
 						return err
 					}
-					for _, c := range fresh {
+					for _, c := range newCalls {
 						if tx, _ := TxFrom(ctx); c.Execution.Key() == "bad" {
 							return leave(ctx, tx)
 						}
@@ -224,9 +224,9 @@ func TestAtomic_HandlerCommitsAndLeavesRowsOpen_Parked(t *testing.T) {
 				return Once(t.Context(), p.a, call(key), p.commitAndLeave(key, script))
 			},
 			"batch": func(key string) error {
-				return p.a.RunWhole(t.Context(), poll(key), func(ctx context.Context, fresh []*PendingCall) error {
+				return p.a.RunBatch(t.Context(), poll(key), func(ctx context.Context, newCalls []*PendingCall) error {
 					tx, _ := TxFrom(ctx)
-					return p.commitAndLeave(key, script)(ctx, fresh[0].Execution, tx)
+					return p.commitAndLeave(key, script)(ctx, newCalls[0].Execution, tx)
 				})[0].Err
 			},
 		} {

@@ -33,10 +33,10 @@ func TestAtomic_ErrorPanicsWhenRead_CountsAttempt(t *testing.T) {
 	}
 }
 
-func TestRunWhole_ErrorPanicsWhenRead_FailsItsCallOnly(t *testing.T) {
+func TestRunBatch_ErrorPanicsWhenRead_FailsItsCallOnly(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	var broken *brokenError
-	ended := p.a.RunWhole(t.Context(), []semel.Call{call("good"), call("bad")}, func(ctx context.Context, calls []*PendingCall) error {
+	ended := p.a.RunBatch(t.Context(), []semel.Call{call("good"), call("bad")}, func(ctx context.Context, calls []*PendingCall) error {
 		for _, c := range calls {
 			if c.Index == 1 {
 				c.Err = broken

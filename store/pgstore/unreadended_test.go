@@ -41,7 +41,7 @@ func TestAtomic_CommittedInRowsAndRowsLeftOpen_Parked(t *testing.T) {
 	for key, run := range map[string]func(key string) error{
 		"Once": func(key string) error { return Once(t.Context(), p.a, call(key), p.commitInRows(key)) },
 		"batch": func(key string) error {
-			return p.a.RunWhole(t.Context(), poll(key), func(ctx context.Context, fresh []*PendingCall) error {
+			return p.a.RunBatch(t.Context(), poll(key), func(ctx context.Context, newCalls []*PendingCall) error {
 				tx, _ := TxFrom(ctx)
 				return p.commitInRows(key)(ctx, nil, tx)
 			})[0].Err
@@ -53,7 +53,7 @@ func TestAtomic_CommittedInRowsAndRowsLeftOpen_Parked(t *testing.T) {
 			})
 		},
 		"joined in a batch": func(key string) error {
-			return p.a.RunWhole(t.Context(), poll(key), func(ctx context.Context, _ []*PendingCall) error {
+			return p.a.RunBatch(t.Context(), poll(key), func(ctx context.Context, _ []*PendingCall) error {
 				return Once(ctx, p.a, call(key+" inner"), p.commitInRows(key))
 			})[0].Err
 		},

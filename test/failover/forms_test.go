@@ -121,13 +121,13 @@ func newApplication(t *testing.T, url string, o *oracle, settle time.Duration) *
 				return value, err
 			})
 		})
-		batch := func(run func(context.Context, []semel.Call, func(context.Context, []*pgstore.PendingCall) error) []pgstore.Ended, name string) func(context.Context, string) (string, error) {
+		batch := func(run func(context.Context, []semel.Call, func(context.Context, []*pgstore.PendingCall) error) []pgstore.BatchResult, name string) func(context.Context, string) (string, error) {
 			return func(ctx context.Context, key string) (string, error) {
 				keys := []string{key, key + " beside"}
 				calls := []semel.Call{newCall(name, keys[0]), newCall(name, keys[1])}
-				ends := run(ctx, calls, func(ctx context.Context, fresh []*pgstore.PendingCall) error {
+				ends := run(ctx, calls, func(ctx context.Context, newCalls []*pgstore.PendingCall) error {
 					tx, _ := pgstore.TxFrom(ctx)
-					for _, n := range fresh {
+					for _, n := range newCalls {
 						value := o.run(name + " " + keys[n.Index])
 						if _, err := tx.Exec(ctx, "INSERT INTO "+effectTable+" VALUES ($1, $2)", name+" "+keys[n.Index], value); err != nil {
 							return err
@@ -141,8 +141,8 @@ func newApplication(t *testing.T, url string, o *oracle, settle time.Duration) *
 				return "", ends[0].Err
 			}
 		}
-		a.add("batch, "+name, batch(atomic.RunWhole, "batch, "+name))
-		a.add("prefetched batch, "+name, batch(func(ctx context.Context, calls []semel.Call, fn func(context.Context, []*pgstore.PendingCall) error) []pgstore.Ended {
+		a.add("batch, "+name, batch(atomic.RunBatch, "batch, "+name))
+		a.add("prefetched batch, "+name, batch(func(ctx context.Context, calls []semel.Call, fn func(context.Context, []*pgstore.PendingCall) error) []pgstore.BatchResult {
 			b := atomic.Prefetcher().Prefetch(ctx, calls)
 			return b.Run(ctx, fn)
 		}, "prefetched batch, "+name))

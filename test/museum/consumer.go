@@ -161,14 +161,14 @@ var consumers = []Mutant{
 		Old: "t.uncommitted && t.forgiven < maxForgiven {", New: "t.uncommitted {",
 	},
 	{
-		Name: "one key fills the room of all", Rule: "isolation",
+		Name: "one key uses up the limit of all", Rule: "isolation",
 		Dir: consumer, Func: "(*session).fetchLimit", Package: consumer, Run: "TestServe_OneKeyFails_OtherKeysAreServed",
-		Old: "most-(s.taken-s.room.messages)", New: "most-s.taken",
+		Old: "most-(s.taken-s.waiting.messages)", New: "most-s.taken",
 	},
 	{
-		Name: "the room of those that wait has no end", Rule: "isolation",
+		Name: "messages that wait have no limit", Rule: "isolation",
 		Dir: consumer, Func: "(*session).fetchLimit", Package: consumer, Run: "TestServe_RoomIsFull_TakesNoMore",
-		Old: "s.c.opt.Waiting-s.room.messages)", New: "most)",
+		Old: "s.c.opt.Waiting-s.waiting.messages)", New: "most)",
 	},
 	{
 		Name: "a message is taken that cannot begin, though the broker counts that", Rule: "rule 13",

@@ -152,9 +152,9 @@ var encryptions = []Mutant{
 		Old: "d.Action == store.Replay || d.Action == store.ReplayFailure", New: "d.Action == store.ReplayFailure",
 	},
 	{
-		Name: "encryption: the note of a failed attempt is in the clear", Rule: "encrypted",
+		Name: "encryption: the record of a failed attempt is in the clear", Rule: "encrypted",
 		Dir: postgres, Func: "NewAtomic", Package: postgres, Run: "TestAtomic_Encryption_NothingInTheClear",
-		Old: "o.Encryption.Store(notes)", New: "notes",
+		Old: "o.Encryption.Store(outside)", New: "outside",
 	},
 	{
 		Name: "encryption: all tenants have one key", Rule: "encrypted",

@@ -121,12 +121,12 @@ var kafkas = []Mutant{
 	{
 		Name: "Kafka: a partition that has a leader again stays paused", Rule: "rule 14",
 		Dir: kafka, Func: "(*Source).beginLate", Package: "consume/semelkafka/kafkatest", Run: "TestStart_OnePartitionHasNoLeader_OthersAreServed",
-		Old: "if s.parts[p.place] == p {", New: "if s.parts[p.place] != p {",
+		Old: "if s.parts[p.partitionID] == p {", New: "if s.parts[p.partitionID] != p {",
 	},
 	{
 		Name: "Kafka: a partition without a committed offset is never read if its start is found late", Rule: "rule 14",
 		Dir: kafka, Func: "(*Source).beginLate", Package: "consume/semelkafka/kafkatest", Run: "TestStart_NewGroupAndNoLeader_PartitionIsReadLater",
-		Old: "if s.parts[p.place] == p {", New: "if _, ok := cl.CommittedOffsets()[p.topic][p.partition]; ok && s.parts[p.place] == p {",
+		Old: "if s.parts[p.partitionID] == p {", New: "if _, ok := cl.CommittedOffsets()[p.topic][p.partition]; ok && s.parts[p.partitionID] == p {",
 	},
 	{
 		Name: "Kafka: a member takes a partition over that it has handed over", Rule: "rule 4",
@@ -157,7 +157,7 @@ var kafkas = []Mutant{
 	{
 		Name: "Kafka: large messages wait for those of a partition that is away", Rule: "outbox",
 		Dir: kafka, Func: "(*producer).produce", Package: "consume/semelkafka/kafkatest", Run: "TestSink_LargeMessagesWhileOnePartitionIsAway",
-		Old: "place{r.Topic, r.Partition}", New: "place{topic: r.Topic}",
+		Old: "partitionID{r.Topic, r.Partition}", New: "partitionID{topic: r.Topic}",
 	},
 	{
 		Name: "Kafka: a sink consumes in the group of its client", Rule: "outbox",

@@ -14,17 +14,17 @@ var postgresBatches = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, Atomic: a record keeps an error of any length", Rule: "rule 13",
-		Dir: postgres, Func: "(*Atomic).noteAttempt", Package: postgres, Run: "TestAtomic_HugeErrorText",
+		Dir: postgres, Func: "(*Atomic).recordAttempt", Package: postgres, Run: "TestAtomic_HugeErrorText",
 		Old: "driver.ErrorText(why)", New: "why.Error()",
 	},
 	{
 		Name: "PostgreSQL, batches: to undo one call undoes its neighbours", Rule: "atomic",
-		Dir: postgres, Func: "(*batchTry).runHandler", Package: postgres, Run: "TestRunWhole_OneCallUndone_OthersKept",
+		Dir: postgres, Func: "(*batchTry).runHandler", Package: postgres, Run: "TestRunBatch_OneCallUndone_OthersKept",
 		Old: "if (c.hasSavepoint || c.swapped) && c.undone() && len(admitted) > 1 {", New: "if false {",
 	},
 	{
 		Name: "PostgreSQL, batches: what undoes a failed statement is prepared first", Rule: "rule 13",
-		Dir: postgres, Func: "(*batchTry).endSavepoint", Package: postgres, Run: "TestRunWhole_FirstStatementFails_OthersSucceed",
+		Dir: postgres, Func: "(*batchTry).endSavepoint", Package: postgres, Run: "TestRunBatch_FirstStatementFails_OthersSucceed",
 		Old: `
 			if err := b.tx.pipeline.Flush(ctx); err != nil {
 				return err
@@ -38,17 +38,17 @@ var postgresBatches = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, batches: what a handler copies is not undone", Rule: "atomic",
-		Dir: handlertx, Func: "(*Tx).CopyFrom", Package: postgres, Run: "TestRunWhole_HandlerFails_WritesUndone",
+		Dir: handlertx, Func: "(*Tx).CopyFrom", Package: postgres, Run: "TestRunBatch_HandlerFails_WritesUndone",
 		Old: "if err := t.use(ctx); err != nil {", New: "if t.state.Load() { err := pgx.ErrTxClosed",
 	},
 	{
 		Name: "PostgreSQL, batches: a commit without an answer counts as done", Rule: "rule 9", Parent: "M7: CAMEL-24046",
-		Dir: postgres, Func: "(*batchTry).commit", Package: postgres, Run: "TestRunWhole_ConnectionCut_EffectsOnce",
+		Dir: postgres, Func: "(*batchTry).commit", Package: postgres, Run: "TestRunBatch_ConnectionCut_EffectsOnce",
 		Old: "case committed:", New: "case committed, known:",
 	},
 	{
 		Name: "PostgreSQL, batches: a COMMIT without an answer is the handler's own", Rule: "rule 9",
-		Dir: postgres, Func: "(*batchRun).try", Package: postgres, Run: "TestRunWhole_StandbyAwayAtCommit_SameCallGetsResult",
+		Dir: postgres, Func: "(*batchRun).try", Package: postgres, Run: "TestRunBatch_StandbyAwayAtCommit_SameCallGetsResult",
 		Old: `t.finished.XID() != "" && !t.committing`, New: `t.finished.XID() != ""`,
 	},
 	{
@@ -63,12 +63,12 @@ var postgresBatches = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, batches: a committed outcome is parked", Rule: "rule 8",
-		Dir: postgres, Func: "(*Atomic).note", Package: postgres, Run: "TestPrefetch_HandlerCommits_RecordsStay",
+		Dir: postgres, Func: "(*Atomic).claimAgain", Package: postgres, Run: "TestPrefetch_HandlerCommits_RecordsStay",
 		Old: "&& !f.Record.State.Terminal()", New: "",
 	},
 	{
 		Name: "PostgreSQL, batches: what is behind an outage overtakes", Rule: "ack",
-		Dir: postgres, Func: "(*batchRun).runPart", Package: postgres, Run: "TestRunWhole_Outage_LaterCallsNotRun",
+		Dir: postgres, Func: "(*batchRun).runPart", Package: postgres, Run: "TestRunBatch_Outage_LaterCallsNotRun",
 		Old: "b.outage = err", New: "b.outage = nil",
 	},
 	{
@@ -144,7 +144,7 @@ var postgresBatches = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, batches: a statement too late takes the place of the savepoint", Rule: "atomic",
-		Dir: postgres, Func: "(*batchTry).markUsed", Package: postgres, Run: "TestRunWhole_StatementTimesOut_LaterStatementsUndone",
+		Dir: postgres, Func: "(*batchTry).markUsed", Package: postgres, Run: "TestRunBatch_StatementTimesOut_LaterStatementsUndone",
 		Old: `
 			if err := b.setSavepoint(ctx, saveHandler); err != nil {
 				return err
@@ -158,42 +158,42 @@ var postgresBatches = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, batches: who breaks a connection sinks the batch", Rule: "isolation",
-		Dir: postgres, Func: "(*batchRun).try", Package: postgres, Run: "TestRunWhole_CallBreaksConnection_OthersSucceed/the_server",
+		Dir: postgres, Func: "(*batchRun).try", Package: postgres, Run: "TestRunBatch_CallBreaksConnection_OthersSucceed/the_server",
 		Old: "if errors.Is(err, errConnectionBroke) ||", New: "if errors.Is(err, errConnectionBroke) && useSavepoints ||",
 	},
 	{
 		Name: "PostgreSQL, batches: a broken connection that the handler hides is an outage", Rule: "isolation",
-		Dir: postgres, Func: "(*batchTry).afterHandler", Package: postgres, Run: "TestRunWhole_CallBreaksConnection_OthersSucceed/hidden",
+		Dir: postgres, Func: "(*batchTry).afterHandler", Package: postgres, Run: "TestRunBatch_CallBreaksConnection_OthersSucceed/hidden",
 		Old: "case b.txStatus() == brokenTx:", New: "case handlerErr != nil && b.txStatus() == brokenTx:",
 	},
 	{
 		Name: "PostgreSQL, batches: who broke a connection alone has made no attempt", Rule: "rule 13",
-		Dir: postgres, Func: "(*batchRun).afterBreak", Package: postgres, Run: "TestRunWhole_CallBreaksConnection_OthersSucceed/the_server",
+		Dir: postgres, Func: "(*batchRun).afterBreak", Package: postgres, Run: "TestRunBatch_CallBreaksConnection_OthersSucceed/the_server",
 		Old: `
 			batch.tx.countsAsAttempt(err) {
-			if b.atomic.noteAttempt`,
+			if b.atomic.recordAttempt`,
 		New: `
 			!batch.tx.countsAsAttempt(err) {
-			if b.atomic.noteAttempt`,
+			if b.atomic.recordAttempt`,
 	},
 	{
 		Name: "PostgreSQL, batches: the keys of a broken connection are asked for before they are free", Rule: "rule 14",
-		Dir: postgres, Func: "(*batchTry).waitFree", Package: postgres, Run: "TestRunWhole_CallBreaksConnection_OthersSucceed/the_server_notices",
+		Dir: postgres, Func: "(*batchTry).waitFree", Package: postgres, Run: "TestRunBatch_CallBreaksConnection_OthersSucceed/the_server_notices",
 		Old: "c.claimed != nil || l != nil && l.locked {", New: "c.claimed != nil && l != nil && l.locked {",
 	},
 	{
 		Name: "PostgreSQL, batches: who breaks a connection at COMMIT sinks the batch", Rule: "isolation",
-		Dir: postgres, Func: "(*batchTry).commit", Package: postgres, Run: "TestRunWhole_CallBreaksConnection_OthersSucceed/at_COMMIT",
+		Dir: postgres, Func: "(*batchTry).commit", Package: postgres, Run: "TestRunBatch_CallBreaksConnection_OthersSucceed/at_COMMIT",
 		Old: "case broke:", New: "case broke && !known:",
 	},
 	{
 		Name: "PostgreSQL, batches: a call that did not run is in doubt", Rule: "rule 14",
-		Dir: postgres, Func: "(*batchRun).failInDoubt", Package: postgres, Run: "TestRunWhole_CommitUnanswered_OnlyItsCallsInDoubt",
+		Dir: postgres, Func: "(*batchRun).failInDoubt", Package: postgres, Run: "TestRunBatch_CommitUnanswered_OnlyItsCallsInDoubt",
 		Old: "unanswered.cause", New: "unanswered",
 	},
 	{
 		Name: "PostgreSQL, batches: a duplicate is in doubt because its neighbour's handler commits", Rule: "rule 14",
-		Dir: postgres, Func: "(*batchRun).endInDoubt", Package: postgres, Run: "TestRunWhole_HandlerCommits_OnlyItsCallsInDoubt",
+		Dir: postgres, Func: "(*batchRun).endInDoubt", Package: postgres, Run: "TestRunBatch_HandlerCommits_OnlyItsCallsInDoubt",
 		Old: "case c.claimed == nil:", New: "case c.batch == nil:",
 	},
 	{
@@ -232,7 +232,7 @@ var postgresBatches = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, batches: a savepoint on a frozen server has no limit", Rule: "rule 14",
-		Dir: postgres, Func: "(*batchTry).setSavepoint", Package: postgres, Run: "TestRunWhole_ServerFreezes_CallEnds/at_the_savepoint",
+		Dir: postgres, Func: "(*batchTry).setSavepoint", Package: postgres, Run: "TestRunBatch_ServerFreezes_CallEnds/at_the_savepoint",
 		Old: "b.tx.limited(ctx, b.tx.pipeline.Flush)", New: "b.tx.pipeline.Flush(ctx)",
 	},
 	{

@@ -94,7 +94,7 @@ var postgresTxs = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, Atomic: a key that another call has claimed is said to be parked", Rule: "rule 9",
-		Dir: postgres, Func: "(*Atomic).note", Package: postgres, Run: "TestAtomic_HandlerCommitsAndAnotherClaims_ErrorDoesNotSayParked",
+		Dir: postgres, Func: "(*Atomic).claimAgain", Package: postgres, Run: "TestAtomic_HandlerCommitsAndAnotherClaims_ErrorDoesNotSayParked",
 		Old: "err = errClaimedSince", New: "err = nil",
 	},
 	{
@@ -115,7 +115,7 @@ var postgresTxs = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, Atomic: a try whose caller left is not noted", Rule: "rule 13", Parent: "M20: complete on the request context",
-		Dir: postgres, Func: "(*Atomic).note", Package: postgres, Run: "TestAtomic_CallerLeaves_CountsAttempt",
+		Dir: postgres, Func: "(*Atomic).claimAgain", Package: postgres, Run: "TestAtomic_CallerLeaves_CountsAttempt",
 		Old: "context.WithTimeout(context.WithoutCancel(ctx), a.cleanupTimeout)", New: "context.WithTimeout(ctx, a.cleanupTimeout)",
 	},
 	{
@@ -132,7 +132,7 @@ var postgresTxs = []Mutant{
 	{
 		Name: "PostgreSQL, Atomic: a waiter runs what is about to be noted as failed", Rule: "rule 14",
 		Dir: postgres, Func: "(*waiter).admit", Package: postgres, Run: "TestAtomic_WaiterAfterFailure_WaitsForRecord",
-		Old: "case !w.waitedForNote:", New: "case !w.refused:",
+		Old: "case !w.waitedForRecord:", New: "case !w.refused:",
 	},
 	{
 		Name: "PostgreSQL, Atomic: a duplicate waits for the row of a run in flight", Rule: "rule 14",
@@ -180,7 +180,7 @@ var postgresTxs = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, Atomic: a handler of a whole batch does not know its keys", Rule: "rule 2",
-		Dir: postgres, Func: "withBatch", Package: postgres, Run: "TestAtomic_SameKeyInsideHandler_InProgress/RunWhole",
+		Dir: postgres, Func: "withBatch", Package: postgres, Run: "TestAtomic_SameKeyInsideHandler_InProgress/RunBatch",
 		Old: "&runningHandler{store: batch.atomic.store, batch: batch, finished: over, outer: outer}",
 		New: "&runningHandler{store: batch.atomic.store, finished: over, outer: outer}",
 	},

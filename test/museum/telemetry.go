@@ -56,17 +56,17 @@ var telemetries = []Mutant{
 	},
 	{
 		Name: "telemetry: each try of a batch counts", Rule: "telemetry",
-		Dir: "store/pgstore", Func: "(*batchCall).settle", Package: "store/pgstore", Run: "TestRunWhole_Events_OneForEachCall",
+		Dir: "store/pgstore", Func: "(*batchCall).settle", Package: "store/pgstore", Run: "TestRunBatch_Events_OneForEachCall",
 		Old: "c.events.Context(ctx)", New: "ctx",
 	},
 	{
 		Name: "telemetry: a call of a batch that is not settled has no event", Rule: "telemetry",
-		Dir: "store/pgstore", Func: "(*batchTry).runHandler", Package: "store/pgstore", Run: "TestRunWhole_CallEndsWithoutSettlement_HasOneEvent",
+		Dir: "store/pgstore", Func: "(*batchTry).runHandler", Package: "store/pgstore", Run: "TestRunBatch_CallEndsWithoutSettlement_HasOneEvent",
 		Old: "admitted[settled:]", New: "admitted[len(admitted):]",
 	},
 	{
 		Name: "telemetry: a call of a batch that is not claimed has no event", Rule: "telemetry",
-		Dir: "store/pgstore", Func: "(*Atomic).reportEnd", Package: "store/pgstore", Run: "TestRunWhole_CallEndsWithoutSettlement_HasOneEvent",
+		Dir: "store/pgstore", Func: "(*Atomic).reportEnd", Package: "store/pgstore", Run: "TestRunBatch_CallEndsWithoutSettlement_HasOneEvent",
 		Old: "invalid == nil", New: "invalid != nil",
 	},
 	{
@@ -81,7 +81,7 @@ var telemetries = []Mutant{
 	},
 	{
 		Name: "telemetry: a replay that the caller did not get counts as one", Rule: "telemetry",
-		Dir: core, Func: "Event.afterTx", Package: "store/pgstore", Run: "TestRunWhole_ReplayBesideLostCommit_EventIsNoReplay",
+		Dir: core, Func: "Event.afterTx", Package: "store/pgstore", Run: "TestRunBatch_ReplayBesideLostCommit_EventIsNoReplay",
 		Old: "case e.Kind == EventReplayed && ", New: "case false && ",
 	},
 	{

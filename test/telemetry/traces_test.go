@@ -44,18 +44,18 @@ func TestTrace_CallsInTransactions_ReplayLinksToFirstRun(t *testing.T) {
 	}
 	prefetcher := bank.Prefetcher()
 	nothing := func(context.Context, []*pgstore.PendingCall) error { return nil }
-	for name, run := range map[string]func(ctx context.Context, calls []semel.Call) []pgstore.Ended{
-		"Do": func(ctx context.Context, calls []semel.Call) (ended []pgstore.Ended) {
+	for name, run := range map[string]func(ctx context.Context, calls []semel.Call) []pgstore.BatchResult{
+		"Do": func(ctx context.Context, calls []semel.Call) (ended []pgstore.BatchResult) {
 			for _, c := range calls {
 				_, err := pgstore.Do(ctx, bank, c, func(context.Context, *semel.Execution, pgx.Tx) (int, error) { return 1, nil })
-				ended = append(ended, pgstore.Ended{Err: err})
+				ended = append(ended, pgstore.BatchResult{Err: err})
 			}
 			return ended
 		},
-		"batch": func(ctx context.Context, calls []semel.Call) []pgstore.Ended {
-			return bank.RunWhole(ctx, calls, nothing)
+		"batch": func(ctx context.Context, calls []semel.Call) []pgstore.BatchResult {
+			return bank.RunBatch(ctx, calls, nothing)
 		},
-		"prefetched batch": func(ctx context.Context, calls []semel.Call) []pgstore.Ended {
+		"prefetched batch": func(ctx context.Context, calls []semel.Call) []pgstore.BatchResult {
 			return prefetcher.Prefetch(ctx, calls).Run(ctx, nothing)
 		},
 	} {

@@ -32,7 +32,7 @@ const (
 // value is ready.
 type crashMarkers struct {
 	mu         sync.Mutex // because Own is called from another goroutine than the other methods
-	partitions map[semelkafka.Place]*partitionMarker
+	partitions map[semelkafka.GroupPartition]*partitionMarker
 }
 
 // partitionMarker is the crash marker of a partition. The methods of a nil
@@ -48,24 +48,24 @@ type partitionMarker struct {
 
 // get returns the marker of a partition, and makes it if there is none. The
 // caller holds mu.
-func (c *crashMarkers) get(st *pgstore.Store, place semelkafka.Place, start int64) *partitionMarker {
-	p := c.partitions[place]
+func (c *crashMarkers) get(st *pgstore.Store, partition semelkafka.GroupPartition, start int64) *partitionMarker {
+	p := c.partitions[partition]
 	if p == nil {
-		p = &partitionMarker{marker: pgkafka.NewCrashMarker(st, topicPartition(place)), start: start}
+		p = &partitionMarker{marker: pgkafka.NewCrashMarker(st, topicPartition(partition)), start: start}
 		if c.partitions == nil {
-			c.partitions = map[semelkafka.Place]*partitionMarker{}
+			c.partitions = map[semelkafka.GroupPartition]*partitionMarker{}
 		}
-		c.partitions[place] = p
+		c.partitions[partition] = p
 	}
 	return p
 }
 
 // assign says that this member gets a partition and reads it from start. It does
 // not write to the database, because an idle partition may have many owners.
-func (c *crashMarkers) assign(st *pgstore.Store, place semelkafka.Place, start int64) {
+func (c *crashMarkers) assign(st *pgstore.Store, partition semelkafka.GroupPartition, start int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p := c.get(st, place, start)
+	p := c.get(st, partition, start)
 	p.start, p.begun = start, false
 }
 
@@ -73,7 +73,7 @@ func (c *crashMarkers) assign(st *pgstore.Store, place semelkafka.Place, start i
 // assigned. Before the later messages it does nothing.
 func (c *crashMarkers) begin(ctx context.Context, st *pgstore.Store, it *semelkafka.Item) (*partitionMarker, error) {
 	c.mu.Lock()
-	p := c.get(st, it.Place, it.From)
+	p := c.get(st, it.Partition, it.From)
 	start, begun := p.start, p.begun
 	p.begun = true
 	c.mu.Unlock()
@@ -92,10 +92,10 @@ func (c *crashMarkers) begin(ctx context.Context, st *pgstore.Store, it *semelka
 }
 
 // lookup returns the marker of a partition, or nil if it was never assigned.
-func (c *crashMarkers) lookup(place semelkafka.Place) *partitionMarker {
+func (c *crashMarkers) lookup(partition semelkafka.GroupPartition) *partitionMarker {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.partitions[place]
+	return c.partitions[partition]
 }
 
 // restart makes the next message of a partition call Begin again.
@@ -203,6 +203,6 @@ func (e *crashedError) failure() error {
 	return &semel.Failure{Code: semel.CodeAttemptsExhausted, Message: e.Error()}
 }
 
-func topicPartition(place semelkafka.Place) pgkafka.TopicPartition {
-	return pgkafka.TopicPartition{Consumer: place.Group, Topic: place.Topic, TopicID: place.TopicID, Partition: place.Partition}
+func topicPartition(partition semelkafka.GroupPartition) pgkafka.TopicPartition {
+	return pgkafka.TopicPartition{Consumer: partition.Group, Topic: partition.Topic, TopicID: partition.TopicID, Partition: partition.Partition}
 }

@@ -24,7 +24,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
 // orders is the partition of all messages for which a test names no other one.
-var orders = semelkafka.Place{Group: "billing", Topic: "orders", TopicID: "id-1", Partition: 3}
+var orders = semelkafka.GroupPartition{Group: "billing", Topic: "orders", TopicID: "id-1", Partition: 3}
 
 var schemas atomic.Int64
 
@@ -119,7 +119,7 @@ func named(names ...string) (batch []semelkafka.Item) {
 		if !strings.HasPrefix(body, "-") {
 			m.Headers = []store.Header{{Name: consume.KeyHeader, Value: body}}
 		}
-		batch = append(batch, semelkafka.Item{Message: m, Place: orders, From: int64(i)})
+		batch = append(batch, semelkafka.Item{Message: m, Partition: orders, From: int64(i)})
 	}
 	return batch
 }
@@ -128,10 +128,10 @@ func named(names ...string) (batch []semelkafka.Item) {
 func items(from, next int64) []semelkafka.Item { return itemsOf(orders, from, next) }
 
 // itemsOf makes the messages of a partition. Their bodies are "partition/offset".
-func itemsOf(place semelkafka.Place, from, next int64) (batch []semelkafka.Item) {
+func itemsOf(partition semelkafka.GroupPartition, from, next int64) (batch []semelkafka.Item) {
 	for i := from; i < next; i++ {
-		m := &consume.Message{Body: fmt.Appendf(nil, "%d/%d", place.Partition, i), Origin: consume.Origin{Topic: place.Topic, Partition: place.Partition, Offset: i}}
-		batch = append(batch, semelkafka.Item{Message: m, Place: place, From: i})
+		m := &consume.Message{Body: fmt.Appendf(nil, "%d/%d", partition.Partition, i), Origin: consume.Origin{Topic: partition.Topic, Partition: partition.Partition, Offset: i}}
+		batch = append(batch, semelkafka.Item{Message: m, Partition: partition, From: i})
 	}
 	return batch
 }

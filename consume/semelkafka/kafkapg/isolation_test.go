@@ -205,10 +205,10 @@ func TestIsolated_OtherPartitions_AreHandledTogether(t *testing.T) {
 }
 
 // namedOf is named for another partition.
-func namedOf(place semelkafka.Place, names ...string) []semelkafka.Item {
+func namedOf(partition semelkafka.GroupPartition, names ...string) []semelkafka.Item {
 	batch := named(names...)
 	for i := range batch {
-		batch[i].Place, batch[i].Origin.Partition = place, place.Partition
+		batch[i].Partition, batch[i].Origin.Partition = partition, partition.Partition
 	}
 	return batch
 }

@@ -67,8 +67,8 @@ func (l *keyedLedger) Retention() time.Duration { return l.atomic.Retention() }
 
 // Own implements semelkafka.Ledger. It reads from Kafka's offset, because messages
 // after that offset that are done are found by their keys.
-func (l *keyedLedger) Own(_ context.Context, place semelkafka.Place, start int64) (int64, semelkafka.LastMessage, error) {
-	l.markers.assign(l.atomic.Store(), place, start)
+func (l *keyedLedger) Own(_ context.Context, partition semelkafka.GroupPartition, start int64) (int64, semelkafka.LastMessage, error) {
+	l.markers.assign(l.atomic.Store(), partition, start)
 	return start, semelkafka.LastMessage{}, nil
 }
 

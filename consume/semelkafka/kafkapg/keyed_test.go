@@ -53,7 +53,7 @@ func TestKeyed_ServerCrashes_EndsAfterMaxAttempts(t *testing.T) {
 	for range 3 {
 		b := l.newBatch(batch, l.identify)
 		b.attempts[0] = 1
-		b.result(0, pgstore.Ended{Err: semel.ErrUnavailable})
+		b.result(0, pgstore.BatchResult{Err: semel.ErrUnavailable})
 	}
 	wantReasons(t, l.Handle(t.Context(), batch), driver.ReasonExhausted)
 	p.wantEffects(t)

@@ -103,7 +103,7 @@ func (l *keyedLedger) newBatch(items []semelkafka.Item, identify func(*consume.M
 
 // setResults sets the results of the calls, and returns the results of all
 // messages.
-func (b *keyedBatch) setResults(ctx context.Context, ended []pgstore.Ended) []driver.Result {
+func (b *keyedBatch) setResults(ctx context.Context, ended []pgstore.BatchResult) []driver.Result {
 	for n, e := range ended {
 		r := b.result(n, e)
 		r.Fence = driver.FailureFence(ctx, b.reopen, b.calls[n], driver.Decide(r, b.policy))
@@ -211,7 +211,7 @@ func (b *keyedBatch) writeTry(ctx context.Context, m *consume.Message) error {
 }
 
 // result returns how a call ended, for driver.Decide.
-func (b *keyedBatch) result(n int, ended pgstore.Ended) driver.Result {
+func (b *keyedBatch) result(n int, ended pgstore.BatchResult) driver.Result {
 	m, handlerErr := b.messages[n], b.handlerErrs[n]
 	if errors.Is(handlerErr, errEarlierNotDone) && ended.Err != nil {
 		return driver.Result{Err: delayed("")}

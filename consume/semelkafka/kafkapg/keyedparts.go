@@ -15,7 +15,7 @@ import (
 // whether any partition is isolated.
 func (l *keyedLedger) beginPartitions(ctx context.Context, items []semelkafka.Item) (isolated bool, err error) {
 	for i := range items {
-		if i > 0 && items[i].Place == items[i-1].Place {
+		if i > 0 && items[i].Partition == items[i-1].Partition {
 			continue
 		}
 		p, err := l.markers.begin(ctx, l.atomic.Store(), &items[i])
@@ -29,7 +29,7 @@ func (l *keyedLedger) beginPartitions(ctx context.Context, items []semelkafka.It
 
 // unavailableResults returns the results of a batch of which nothing was done.
 func unavailableResults(items []semelkafka.Item, err error) []driver.Result {
-	cause := &semel.Error{Reason: semel.ErrUnavailable, Operation: operationOf(items[0].Place), Cause: err}
+	cause := &semel.Error{Reason: semel.ErrUnavailable, Operation: operationOf(items[0].Partition), Cause: err}
 	return slices.Repeat([]driver.Result{{Err: cause}}, len(items))
 }
 
@@ -38,9 +38,9 @@ func unavailableResults(items []semelkafka.Item, err error) []driver.Result {
 type partedBatch struct {
 	*keyedLedger
 	results []driver.Result
-	blocked map[string]bool            // order keys with a message that has failed or is not done
-	fenced  map[semelkafka.Place]error // partitions that have another owner
-	outage  error                      // if not nil, no further message runs
+	blocked map[string]bool                     // order keys with a message that has failed or is not done
+	fenced  map[semelkafka.GroupPartition]error // partitions that have another owner
+	outage  error                               // if not nil, no further message runs
 }
 
 // handleParts handles a batch in the order of its messages. Messages of isolated
@@ -48,12 +48,12 @@ type partedBatch struct {
 func (l *keyedLedger) handleParts(ctx context.Context, items []semelkafka.Item) []driver.Result {
 	b := &partedBatch{
 		keyedLedger: l, results: make([]driver.Result, len(items)),
-		blocked: map[string]bool{}, fenced: map[semelkafka.Place]error{},
+		blocked: map[string]bool{}, fenced: map[semelkafka.GroupPartition]error{},
 	}
 	for i := 0; i < len(items); {
-		p := l.isolatedMarker(items[i].Place)
+		p := l.isolatedMarker(items[i].Partition)
 		next := i + 1
-		for p == nil && next < len(items) && l.isolatedMarker(items[next].Place) == nil {
+		for p == nil && next < len(items) && l.isolatedMarker(items[next].Partition) == nil {
 			next++
 		}
 		b.handlePart(ctx, items[i:next], b.results[i:next], p)
@@ -64,8 +64,8 @@ func (l *keyedLedger) handleParts(ctx context.Context, items []semelkafka.Item) 
 
 // isolatedMarker returns the marker of an isolated partition, and nil if the
 // partition is not isolated.
-func (l *keyedLedger) isolatedMarker(place semelkafka.Place) *partitionMarker {
-	if p := l.markers.lookup(place); p != nil && p.isolatedLeft > 0 {
+func (l *keyedLedger) isolatedMarker(partition semelkafka.GroupPartition) *partitionMarker {
+	if p := l.markers.lookup(partition); p != nil && p.isolatedLeft > 0 {
 		return p
 	}
 	return nil
@@ -79,8 +79,8 @@ func (b *partedBatch) handlePart(ctx context.Context, items []semelkafka.Item, r
 		switch it := &items[i]; {
 		case b.outage != nil:
 			results[i].Err = b.outage
-		case b.fenced[it.Place] != nil:
-			results[i].Err = b.fenced[it.Place]
+		case b.fenced[it.Partition] != nil:
+			results[i].Err = b.fenced[it.Partition]
 		case it.OrderKey != "" && b.blocked[it.OrderKey]:
 			results[i].Err = delayed("")
 		default:
@@ -113,7 +113,7 @@ func (b *partedBatch) apply(ctx context.Context, part *keyedBatch, it *semelkafk
 	case d.Reason == driver.ReasonUnavailable && store.Affects(result.Err) == store.ExtentStore:
 		b.outage = result.Err
 	case d.Reason == driver.ReasonLeaseLost && part.marker != nil:
-		b.fenced[it.Place] = result.Err
+		b.fenced[it.Partition] = result.Err
 		b.markers.restart(part.marker)
 	}
 	switch {

@@ -44,11 +44,11 @@ type offsetsLedger struct {
 	markers     crashMarkers
 
 	mu        sync.Mutex // guards positions
-	positions map[semelkafka.Place]*position
+	positions map[semelkafka.GroupPartition]*position
 }
 
 func newOffsetsLedger(st *pgstore.Store, h Handler, maxAttempts int) *offsetsLedger {
-	return &offsetsLedger{store: st, handler: h, maxAttempts: maxAttempts, positions: map[semelkafka.Place]*position{}}
+	return &offsetsLedger{store: st, handler: h, maxAttempts: maxAttempts, positions: map[semelkafka.GroupPartition]*position{}}
 }
 
 // position is how far this member has come in a partition.
@@ -69,9 +69,9 @@ func (p *position) failuresOf(m *consume.Message) int {
 }
 
 // Own implements semelkafka.Ledger.
-func (l *offsetsLedger) Own(ctx context.Context, place semelkafka.Place, start int64) (int64, semelkafka.LastMessage, error) {
+func (l *offsetsLedger) Own(ctx context.Context, partition semelkafka.GroupPartition, start int64) (int64, semelkafka.LastMessage, error) {
 	none := semelkafka.LastMessage{}
-	w, err := pgkafka.Own(ctx, l.store, topicPartition(place), start)
+	w, err := pgkafka.Own(ctx, l.store, topicPartition(partition), start)
 	switch {
 	case errors.Is(err, pgkafka.ErrRecreated), errors.Is(err, pgstore.ErrClosed):
 		return 0, none, fmt.Errorf("%w: %w", driver.ErrClosed, err)
@@ -80,8 +80,8 @@ func (l *offsetsLedger) Own(ctx context.Context, place semelkafka.Place, start i
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.positions[place] = &position{watermark: w, failedOffset: -1}
-	l.markers.assign(l.store, place, w.Next())
+	l.positions[partition] = &position{watermark: w, failedOffset: -1}
+	l.markers.assign(l.store, partition, w.Next())
 	return w.Next(), semelkafka.LastMessage(w.Last()), nil
 }
 
@@ -89,17 +89,17 @@ func (l *offsetsLedger) Own(ctx context.Context, place semelkafka.Place, start i
 // again if that is necessary.
 func (l *offsetsLedger) position(ctx context.Context, it *semelkafka.Item) (*position, error) {
 	l.mu.Lock()
-	before := l.positions[it.Place]
+	before := l.positions[it.Partition]
 	l.mu.Unlock()
 	if before != nil && before.watermark != nil {
 		return before, nil
 	}
-	if _, _, err := l.Own(ctx, it.Place, it.From); err != nil {
+	if _, _, err := l.Own(ctx, it.Partition, it.From); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p := l.positions[it.Place]
+	p := l.positions[it.Partition]
 	if before != nil {
 		p.failedOffset, p.failures = before.failedOffset, before.failures
 	}
@@ -109,7 +109,7 @@ func (l *offsetsLedger) position(ctx context.Context, it *semelkafka.Item) (*pos
 // OrderKey implements semelkafka.Ledger: no message overtakes another one of its
 // partition.
 func (l *offsetsLedger) OrderKey(it semelkafka.Item) string {
-	return it.Place.Topic + "/" + strconv.Itoa(int(it.Place.Partition))
+	return it.Partition.Topic + "/" + strconv.Itoa(int(it.Partition.Partition))
 }
 
 // Pass implements semelkafka.Ledger: it moves the watermark past a message that
@@ -130,7 +130,7 @@ func (l *offsetsLedger) Pass(ctx context.Context, it semelkafka.Item) error {
 		p.watermark = nil
 		return err
 	}
-	l.markers.lookup(it.Place).pass(ctx, it.Message, l.maxAttempts)
+	l.markers.lookup(it.Partition).pass(ctx, it.Message, l.maxAttempts)
 	return nil
 }
 
@@ -138,7 +138,7 @@ func (l *offsetsLedger) Pass(ctx context.Context, it semelkafka.Item) error {
 // watermark and this one are not done.
 func gapError(it *semelkafka.Item, watermark int64) error {
 	return fmt.Errorf("kafkapg: topic %q, partition %d: the messages from %d to %d are not done and were not read, because the watermark was set back; start the consumer again: it reads from the watermark",
-		it.Place.Topic, it.Place.Partition, watermark, it.From-1)
+		it.Partition.Topic, it.Partition.Partition, watermark, it.From-1)
 }
 
-func operationOf(place semelkafka.Place) string { return place.Group }
+func operationOf(partition semelkafka.GroupPartition) string { return partition.Group }

@@ -18,14 +18,14 @@ type offsetsBatch struct {
 	*offsetsLedger
 	items       []semelkafka.Item
 	results     []driver.Result
-	blocked     map[semelkafka.Place]error // the error of all further messages of a partition in this batch
-	notIsolated bool                       // the partition that beginPartition saw last is not isolated
-	marker      *partitionMarker           // of the message of an isolated partition that is handled now; otherwise nil
+	blocked     map[semelkafka.GroupPartition]error // the error of all further messages of a partition in this batch
+	notIsolated bool                                // the partition that beginPartition saw last is not isolated
+	marker      *partitionMarker                    // of the message of an isolated partition that is handled now; otherwise nil
 }
 
 // Handle implements semelkafka.Ledger.
 func (l *offsetsLedger) Handle(ctx context.Context, items []semelkafka.Item) []driver.Result {
-	b := &offsetsBatch{offsetsLedger: l, items: items, results: make([]driver.Result, len(items)), blocked: map[semelkafka.Place]error{}}
+	b := &offsetsBatch{offsetsLedger: l, items: items, results: make([]driver.Result, len(items)), blocked: map[semelkafka.GroupPartition]error{}}
 	together := make([]int, 0, len(items))
 	handleTogether := func() {
 		for part := range slices.Chunk(together, semelkafka.MaxBatch) {
@@ -36,7 +36,7 @@ func (l *offsetsLedger) Handle(ctx context.Context, items []semelkafka.Item) []d
 	for i := range items {
 		switch p, err := b.beginPartition(ctx, i); {
 		case err != nil:
-			b.block(items[i].Place, []int{i}, semelError(semel.ErrUnavailable, items[i].Place, err))
+			b.block(items[i].Partition, []int{i}, semelError(semel.ErrUnavailable, items[i].Partition, err))
 		case p == nil:
 			together = append(together, i)
 		default:
@@ -54,9 +54,9 @@ func (l *offsetsLedger) Handle(ctx context.Context, items []semelkafka.Item) []d
 // watermark before and after it.
 type span struct {
 	pgkafka.Span
-	position *position
-	place    semelkafka.Place
-	indexes  []int // of the messages in the batch
+	position  *position
+	partition semelkafka.GroupPartition
+	indexes   []int // of the messages in the batch
 }
 
 // handlePart handles some messages of the batch in one transaction, or in several
@@ -84,12 +84,12 @@ func (b *offsetsBatch) handlePart(ctx context.Context, indexes []int) {
 			indexes = tried
 		case unmoved != nil && errors.Is(err, pgkafka.ErrFenced):
 			unmoved.position.watermark = nil
-			b.block(unmoved.place, unmoved.indexes, semelError(semel.ErrLeaseLost, unmoved.place, err))
+			b.block(unmoved.partition, unmoved.indexes, semelError(semel.ErrLeaseLost, unmoved.partition, err))
 			indexes = tried
 		case !mayBeOneMessage(err), ctx.Err() != nil: // if it was interrupted, no message is the cause, whatever the handler says
 			for _, s := range spans {
 				s.position.watermark = nil
-				b.block(s.place, s.indexes, semelError(semel.ErrUnavailable, s.place, err))
+				b.block(s.partition, s.indexes, semelError(semel.ErrUnavailable, s.partition, err))
 			}
 			return
 		case len(tried) > 1:
@@ -108,13 +108,13 @@ func (b *offsetsBatch) handlePart(ctx context.Context, indexes []int) {
 func (b *offsetsBatch) newSpans(ctx context.Context, indexes []int) (spans []*span) {
 	for _, i := range indexes {
 		it := &b.items[i]
-		if err := b.blocked[it.Place]; err != nil {
+		if err := b.blocked[it.Partition]; err != nil {
 			b.results[i].Err = err
 			continue
 		}
 		p, err := b.position(ctx, it)
 		if err != nil {
-			b.block(it.Place, []int{i}, semelError(semel.ErrUnavailable, it.Place, err))
+			b.block(it.Partition, []int{i}, semelError(semel.ErrUnavailable, it.Partition, err))
 			continue
 		}
 		if it.Origin.Offset < p.watermark.Next() {
@@ -122,13 +122,13 @@ func (b *offsetsBatch) newSpans(ctx context.Context, indexes []int) (spans []*sp
 			continue
 		}
 		n := len(spans)
-		if n == 0 || spans[n-1].place != it.Place {
-			spans = append(spans, &span{position: p, place: it.Place, Span: pgkafka.Span{First: p.watermark.Next(), Next: p.watermark.Next()}})
+		if n == 0 || spans[n-1].partition != it.Partition {
+			spans = append(spans, &span{position: p, partition: it.Partition, Span: pgkafka.Span{First: p.watermark.Next(), Next: p.watermark.Next()}})
 			n++
 		}
 		s := spans[n-1]
 		if it.From > s.Next {
-			b.block(it.Place, []int{i}, semelError(semel.ErrUnavailable, it.Place, gapError(it, s.Next)))
+			b.block(it.Partition, []int{i}, semelError(semel.ErrUnavailable, it.Partition, gapError(it, s.Next)))
 			continue
 		}
 		s.indexes, s.Next, s.Last = append(s.indexes, i), it.Origin.Offset+1, pgkafka.LastMessage(it.Last())
@@ -138,17 +138,17 @@ func (b *offsetsBatch) newSpans(ctx context.Context, indexes []int) (spans []*sp
 
 // block ends messages of a partition with an error, and all later ones of that
 // partition in this batch too.
-func (b *offsetsBatch) block(place semelkafka.Place, indexes []int, err error) {
+func (b *offsetsBatch) block(partition semelkafka.GroupPartition, indexes []int, err error) {
 	for _, i := range indexes {
 		b.results[i] = driver.Result{Err: err}
 	}
-	if b.blocked[place] == nil {
-		b.blocked[place] = err
+	if b.blocked[partition] == nil {
+		b.blocked[partition] = err
 	}
 }
 
-func semelError(reason error, place semelkafka.Place, cause error) error {
-	return &semel.Error{Reason: reason, Operation: operationOf(place), Cause: cause}
+func semelError(reason error, partition semelkafka.GroupPartition, cause error) error {
+	return &semel.Error{Reason: reason, Operation: operationOf(partition), Cause: cause}
 }
 
 // endFailed ends a message that failed alone. Later messages of its partition
@@ -158,11 +158,11 @@ func (b *offsetsBatch) endFailed(ctx context.Context, s *span, err error) {
 	h, ok := errors.AsType[*handlerError](err)
 	mayBeServer := errors.Is(err, pgkafka.ErrBroken) || ok && (h.connectionBroken || mayBeServerFailure(h.error))
 	if mayBeServer && !b.databaseAnswers(ctx, s) {
-		b.block(s.place, s.indexes, semelError(semel.ErrUnavailable, s.place, err))
+		b.block(s.partition, s.indexes, semelError(semel.ErrUnavailable, s.partition, err))
 		return
 	}
 	if errors.Is(err, pgstore.ErrBusy) && s.position.isBusy(b.items[i].Origin.Offset) { // other transactions are the cause
-		b.block(s.place, s.indexes, semelError(semel.ErrInProgress, s.place, err))
+		b.block(s.partition, s.indexes, semelError(semel.ErrInProgress, s.partition, err))
 		return
 	}
 	m := b.items[i].Message
@@ -174,7 +174,7 @@ func (b *offsetsBatch) endFailed(ctx context.Context, s *span, err error) {
 		err = fmt.Errorf("the transaction: %w", err)
 	}
 	b.results[i] = driver.Result{Err: limitAttempts(err, attempt, b.maxAttempts), FromHandler: true, Attempt: attempt}
-	b.blocked[s.place] = delayed(operationOf(s.place))
+	b.blocked[s.partition] = delayed(operationOf(s.partition))
 }
 
 // maxBusy is how often a message may be in conflict with other transactions, each

@@ -11,10 +11,10 @@ import (
 // done yet. It returns the marker if the partition is isolated, and otherwise nil.
 func (b *offsetsBatch) beginPartition(ctx context.Context, i int) (*partitionMarker, error) {
 	it := &b.items[i]
-	if i > 0 && b.notIsolated && b.items[i-1].Place == it.Place {
+	if i > 0 && b.notIsolated && b.items[i-1].Partition == it.Partition {
 		return nil, nil
 	}
-	if _, blocked := b.blocked[it.Place]; blocked { // newSpans sets the message's result
+	if _, blocked := b.blocked[it.Partition]; blocked { // newSpans sets the message's result
 		return nil, nil
 	}
 	if _, err := b.position(ctx, it); err != nil {
@@ -55,13 +55,13 @@ func (b *offsetsBatch) tryMarked(ctx context.Context, spans []*span) (unmoved *s
 func (b *offsetsBatch) endUntried(s *span, err error) bool {
 	if e, ok := errors.AsType[*crashedError](err); ok {
 		b.results[s.indexes[0]] = driver.Result{Err: e.failure(), FromHandler: true, Attempt: e.attempts}
-		b.blocked[s.place] = delayed(operationOf(s.place))
+		b.blocked[s.partition] = delayed(operationOf(s.partition))
 		return true
 	}
 	e, ok := errors.AsType[*markerError](err)
 	if ok {
 		b.markers.restart(b.marker)
-		b.block(s.place, s.indexes, e.result(operationOf(s.place)))
+		b.block(s.partition, s.indexes, e.result(operationOf(s.partition)))
 	}
 	return ok
 }

@@ -18,7 +18,7 @@ func TestKeyed_PartitionsGoWhileCommitsFail_CountsAreBounded(t *testing.T) {
 			keyedLedger: l, messages: []*consume.Message{{Origin: consume.Origin{ID: fmt.Sprint(i)}}},
 			handlerErrs: []error{nil}, attempts: []int{1}, fences: []uint64{0},
 		}
-		b.result(0, pgstore.Ended{Err: &semel.Error{Reason: semel.ErrUnavailable}})
+		b.result(0, pgstore.BatchResult{Err: &semel.Error{Reason: semel.ErrUnavailable}})
 	}
 	if n := len(l.uncommitted); n != 10 {
 		t.Errorf("it counts %d messages, want those after the first %d", n, maxUncommitted)

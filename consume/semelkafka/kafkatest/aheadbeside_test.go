@@ -32,7 +32,7 @@ func meets(other *atomic.Bool) bool {
 	return false
 }
 
-func (*besideLedger) Own(_ context.Context, _ semelkafka.Place, start int64) (int64, semelkafka.LastMessage, error) {
+func (*besideLedger) Own(_ context.Context, _ semelkafka.GroupPartition, start int64) (int64, semelkafka.LastMessage, error) {
 	return start, semelkafka.LastMessage{}, nil
 }
 func (*besideLedger) OrderKey(semelkafka.Item) string             { return "" }

@@ -19,7 +19,7 @@ type stuckLedger struct {
 	looks chan struct{} // has one for each time that the first was given
 }
 
-func (stuckLedger) Own(_ context.Context, _ semelkafka.Place, start int64) (int64, semelkafka.LastMessage, error) {
+func (stuckLedger) Own(_ context.Context, _ semelkafka.GroupPartition, start int64) (int64, semelkafka.LastMessage, error) {
 	return start, semelkafka.LastMessage{}, nil
 }
 

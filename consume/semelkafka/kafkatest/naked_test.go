@@ -22,7 +22,7 @@ type nakedLedger struct {
 	h kafkapg.Handler
 }
 
-func (l *nakedLedger) Own(_ context.Context, _ semelkafka.Place, start int64) (int64, semelkafka.LastMessage, error) {
+func (l *nakedLedger) Own(_ context.Context, _ semelkafka.GroupPartition, start int64) (int64, semelkafka.LastMessage, error) {
 	return start, semelkafka.LastMessage{}, nil
 }
 

@@ -95,7 +95,7 @@ func takeBatches(t *testing.T, s *semelkafka.Source, total int) {
 // easyLedger does nothing.
 type easyLedger struct{}
 
-func (easyLedger) Own(_ context.Context, _ semelkafka.Place, start int64) (int64, semelkafka.LastMessage, error) {
+func (easyLedger) Own(_ context.Context, _ semelkafka.GroupPartition, start int64) (int64, semelkafka.LastMessage, error) {
 	return start, semelkafka.LastMessage{}, nil
 }
 

@@ -142,7 +142,7 @@ func TestForget_RemovesCrashMarkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if rows := p.ask(t, "SELECT count(*)::int FROM "+pgwire.DatabaseOf(p.st).Schema+".semel_crash_marker"); rows != 0 {
-		t.Errorf("%d notes are left", rows)
+		t.Errorf("%d markers are left", rows)
 	}
 	if err := n.Try(t.Context(), 0); !errors.Is(err, ErrFenced) {
 		t.Errorf("a forgotten one: %v, want ErrFenced", err)

@@ -49,7 +49,7 @@ func (b *Outbox) Settle(ctx context.Context, results []outbox.Result) error {
 	return b.inTx(ctx, "settle", func(tx pgx.Tx) error { return b.settleHeld(ctx, tx, others) })
 }
 
-// failures are the arguments of noteFailed.
+// failures are the arguments of recordFailed.
 type failures struct {
 	arrays
 	refused []bool
@@ -94,7 +94,7 @@ func (b *Outbox) settleHeld(ctx context.Context, tx pgx.Tx, results []outbox.Res
 		step
 	}{
 		{len(moved.lanes), step{b.sql.moveFailed, []any{moved.lanes, moved.positions}}},
-		{len(failed.orders), step{b.sql.noteFailed, []any{failed.orders, failed.positions, failed.refused, failed.delays, failed.errors}}},
+		{len(failed.orders), step{b.sql.recordFailed, []any{failed.orders, failed.positions, failed.refused, failed.delays, failed.errors}}},
 	} {
 		if s.count > 0 {
 			if _, err := tx.Exec(ctx, s.sql, s.args...); err != nil {

@@ -2,11 +2,11 @@ package consume
 
 import "github.com/semel-go/semel/consume/driver"
 
-// room counts the messages that wait for something else than a free handler: for
+// waitingMessages counts the messages that wait for something else than a free handler: for
 // an earlier message of their line, for the end of a pause, or for the broker's answer
 // to a settlement that takes long. They have a limit
 // of their own, so that one key that does not move does not stop the other keys.
-type room struct {
+type waitingMessages struct {
 	messages int
 	bytes    int
 }
@@ -21,20 +21,20 @@ func (t *task) tellWaits() {
 // waitingBytes is the size of the bodies that may wait.
 const waitingBytes = 64 << 20
 
-func (r *room) enter(t *task) {
+func (w *waitingMessages) add(t *task) {
 	if !t.waits {
 		t.waits = true
-		r.messages++
-		r.bytes += len(t.m.Body)
+		w.messages++
+		w.bytes += len(t.m.Body)
 		t.tellWaits()
 	}
 }
 
-func (r *room) leave(t *task) {
+func (w *waitingMessages) remove(t *task) {
 	if t.waits {
 		t.waits = false
-		r.messages--
-		r.bytes -= len(t.m.Body)
+		w.messages--
+		w.bytes -= len(t.m.Body)
 		t.tellWaits()
 	}
 }
@@ -42,12 +42,12 @@ func (r *room) leave(t *task) {
 // fetchLimit is how many messages the next fetch may return; none if it is not
 // positive.
 func (s *session) fetchLimit() int {
-	if s.room.bytes >= waitingBytes {
+	if s.waiting.bytes >= waitingBytes {
 		return 0
 	}
 	most := s.c.opt.InFlight
 	if s.info.DeliveryLimit > 0 { // each message that is taken must be able to begin
 		most = s.c.opt.Concurrency
 	}
-	return min(most-(s.taken-s.room.messages), s.c.opt.Waiting-s.room.messages)
+	return min(most-(s.taken-s.waiting.messages), s.c.opt.Waiting-s.waiting.messages)
 }

@@ -2,7 +2,7 @@ package museum
 
 // PostgreSQL, crash markers: a message that kills its process becomes a dead letter,
 // and no other message does.
-var postgresNotes = []Mutant{
+var postgresAttempts = []Mutant{
 	{
 		Name: "PostgreSQL, watermarks: a frozen member keeps the watermark that it looks up", Rule: "rule 14",
 		Dir: pgkafka, Func: "statementsOf", Package: pgkafka, Run: "TestWatermark_LookupFreezes_LockReleased",
@@ -19,7 +19,7 @@ var postgresNotes = []Mutant{
 		Old: "errors.Is(err, pgkafka.ErrEnded) ||", New: "",
 	},
 	{
-		Name: "PostgreSQL, notes: a try that failed counts as one without an end, too", Rule: "rule 13",
+		Name: "PostgreSQL, attempts: a try that failed counts as one without an end, too", Rule: "rule 13",
 		Dir: pgkafka, Func: "(*CrashMarker).Ended", Package: kafkapg, Run: "TestIsolated_HandlerFails_CountsOneAttempt",
 		Old: `
 			error {
@@ -30,12 +30,12 @@ var postgresNotes = []Mutant{
 			err := n.write`,
 	},
 	{
-		Name: "PostgreSQL, notes: a try whose end was not noted is taken for one without", Rule: "rule 11",
+		Name: "PostgreSQL, attempts: a try whose end was not noted is taken for one without", Rule: "rule 11",
 		Dir: pgkafka, Func: "(*CrashMarker).Begin", Package: pgkafka, Run: "TestCrashMarker_EndNotWritten_WrittenLater",
 		Old: "if len(n.excess) > 0 {", New: "if len(n.excess) > 1 {",
 	},
 	{
-		Name: "PostgreSQL, notes: a zombie notes a try", Rule: "rule 4", Parent: "M1: complete without gen (Powertools, River)",
+		Name: "PostgreSQL, attempts: a zombie records a try", Rule: "rule 4", Parent: "M1: complete without gen (Powertools, River)",
 		Dir: pgkafka, Func: "statementsOf", Package: pgkafka, Run: "TestCrashMarker_FencedMember_CannotWrite",
 		Old: `
 			SET open_tries = $6::bigint[], updated = c.now FROM c
@@ -45,12 +45,12 @@ var postgresNotes = []Mutant{
 			WHERE {partition} AND topic_id = $4::text AND $5::uuid IS NOT NULL`,
 	},
 	{
-		Name: "PostgreSQL, notes: a member that is given its partition again has died", Rule: "rule 13",
+		Name: "PostgreSQL, attempts: a member that is given its partition again has died", Rule: "rule 13",
 		Dir: pgkafka, Func: "statementsOf", Package: pgkafka, Run: "TestCrashMarker_SameOffset_CountsStarts",
 		Old: "n.starts + (n.member <> excluded.member)::int", New: "n.starts + 1",
 	},
 	{
-		Name: "PostgreSQL, notes: tries of another life count", Rule: "rule 13",
+		Name: "PostgreSQL, attempts: tries of another life count", Rule: "rule 13",
 		Dir: pgkafka, Func: "statementsOf", Package: pgkafka, Run: "TestCrashMarker_OtherTopicOrOffset_Ignored",
 		Old: "n.topic_id = excluded.topic_id AND n.start_offset <= excluded.start_offset THEN n.open_tries",
 		New: "n.topic_id = excluded.topic_id THEN n.open_tries",

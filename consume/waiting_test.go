@@ -16,7 +16,7 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-// One key whose first message fails must not take the room of the others.
+// One key whose first message fails must not use up the limit for all.
 func TestServe_OneKeyFails_OtherKeysAreServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource()
@@ -44,7 +44,7 @@ func TestServe_OneKeyFails_OtherKeysAreServed(t *testing.T) {
 	})
 }
 
-// A full room stops the fetch, so that memory is bounded.
+// So many waiting messages stop the fetch, so that memory is bounded.
 func TestServe_RoomIsFull_TakesNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource()
