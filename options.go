@@ -114,9 +114,9 @@ type Options struct {
 	// answer must be fresh. Not with Park.
 	Rerun bool
 	// UnprotectedOnOutage runs the handler without a record if the store does
-	// not answer within StoreTimeout, or a third of Lease, each time with an EventUnprotected.
-	// Then duplicates take effect again, also while the first call runs, and if
-	// another Guard has parked the key. Not with Park.
+	// not answer within StoreTimeout, or a third of Lease, or refuses all claims, each time
+	// with an EventUnprotected. Then duplicates take effect again, also while the first call
+	// runs, and if another Guard has parked the key. Not with Park.
 	UnprotectedOnOutage bool
 
 	// Holder tells operators which process holds a claim: host name and process

@@ -202,10 +202,11 @@ func (c *pendingCall) look(ctx context.Context) (store.Found, error) {
 	return c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.heard(c.guard.store.Get(ctx, c.key)) })
 }
 
-// heard notes that the store has sent the record, even with the error that it cannot be decrypted
-// or confirmed now. A repeat of the request may get no answer at all.
+// heard notes that the store has told something about the key: the record, even with the error
+// that it cannot be decrypted or confirmed now, or an error that concerns this call only. A
+// tenant whose key was thrown away is no outage. A repeat of the request may get no answer.
 func (c *pendingCall) heard(f store.Found, err error) (store.Found, error) {
-	c.answered = c.answered || f.Record.Key == c.key
+	c.answered = c.answered || f.Record.Key == c.key || err != nil && (store.Affects(err) == store.ExtentCall || errors.Is(err, encrypted.ErrUnknownKey))
 	return f, err
 }
 
@@ -254,9 +255,9 @@ func (c *pendingCall) refuse(ctx context.Context, reason error, after time.Durat
 }
 
 // runsBare reports whether a call that is refused with err runs without a record
-// instead: Options.UnprotectedOnOutage. A tenant whose key was thrown away is no outage.
+// instead: Options.UnprotectedOnOutage.
 func (c *pendingCall) runsBare(err error) bool {
-	return c.canRunBare && !c.answered && errors.Is(err, ErrUnavailable) && store.Affects(err) != store.ExtentCall && !errors.Is(err, encrypted.ErrUnknownKey)
+	return c.canRunBare && !c.answered && errors.Is(err, ErrUnavailable)
 }
 
 // runningFor is how long the claim of r has been held. The fence of a claim is the

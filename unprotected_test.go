@@ -3,6 +3,8 @@ package semel_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/encrypted"
 	"github.com/semel-go/semel/store/memstore"
 )
 
@@ -100,9 +103,10 @@ func TestUnprotected_RunInProgress_DoesNotRun(t *testing.T) {
 // answer the repeats of the request. There is a record all the same.
 func TestUnprotected_RecordSentThenNoAnswer_DoesNotRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st, asked := memstore.New(nil), 0
+		st := memstore.New(nil)
+		var asked atomic.Int64 // requests are sent in the background, too
 		unconfirmed := func(f store.Found, err error) (store.Found, error) {
-			if asked++; err != nil || asked > 1 {
+			if n := asked.Add(1); err != nil || n > 1 {
 				return store.Found{}, errBoom
 			}
 			f.Record.Outcome = store.Outcome{}
@@ -126,11 +130,32 @@ func TestUnprotected_RecordSentThenNoAnswer_DoesNotRun(t *testing.T) {
 		wantErr(t, err, nil)
 		call, err := g.Redeem(ticket.Token)
 		wantErr(t, err, nil)
-		asked = 0
+		asked.Store(0)
 		_, err = g.Run(t.Context(), call, again)
 		wantErr(t, err, semel.ErrUnavailable)
 		time.Sleep(time.Minute)
 	})
+}
+
+// The store says something about this call only, and then does not answer the repeats.
+func TestUnprotected_RefusedAloneThenNoAnswer_DoesNotRun(t *testing.T) {
+	for _, refused := range []error{store.WithExtent(errBoom, store.ExtentCall), fmt.Errorf("boom: %w", encrypted.ErrUnknownKey)} {
+		synctest.Test(t, func(t *testing.T) {
+			var asked atomic.Int64
+			h := &hooks{Store: memstore.New(nil), claim: func(context.Context, store.Proposal) (store.Found, error) {
+				if asked.Add(1) > 1 {
+					return store.Found{}, errBoom
+				}
+				return store.Found{}, refused
+			}}
+			_, err := guard(t, h, &semel.Options{UnprotectedOnOutage: true}).Run(t.Context(), ann("k"), never(t))
+			wantErr(t, err, semel.ErrUnavailable)
+			if n := asked.Load(); n < 2 {
+				t.Errorf("the store was asked %d times", n)
+			}
+			time.Sleep(time.Minute)
+		})
+	}
 }
 
 func TestUnprotected_RecordCorrupt_DoesNotRun(t *testing.T) {

@@ -144,3 +144,14 @@ func (s *Store) checkClock(ctx context.Context, state store.State) error {
 	}
 	return s.clock.checkFor(state)
 }
+
+// insteadOfClaim returns the record of another owner for a claim that is refused because the
+// clock is wrong: a duplicate gets its outcome. If there is none, it returns refused.
+func (s *Store) insteadOfClaim(ctx context.Context, p *store.Proposal, refused error) (store.Found, error) {
+	if it, err := s.read(ctx, p.Key); err == nil {
+		if r, err := s.readRecord(ctx, p.Key, it); r.Key == p.Key && r.Owner != p.Owner {
+			return store.Found{Record: r, Now: s.clock.read()}, err
+		}
+	}
+	return store.Found{}, refused
+}

@@ -76,9 +76,12 @@ const tries = 8
 // ok is false. Otherwise the result is the record that the new store has then. With an
 // error, the result is the record of one of the stores if one was found.
 func (s *movedStore) take(ctx context.Context, k store.Key) (f store.Found, ok bool, err error) {
-	var old store.Found
+	var old store.Found // the last that was found
 	for range tries {
-		old, err = s.carrier.from.Get(ctx, k)
+		read, err := s.carrier.from.Get(ctx, k)
+		if read.Record.Key == k {
+			old = read
+		}
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			return f, false, nil

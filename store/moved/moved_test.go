@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -104,6 +105,20 @@ func (refusing) Receive(context.Context, store.Record, []store.Step) (store.Foun
 	return store.Found{}, errDown
 }
 
+// changing is a store in which a record changes after it was read, and which does not answer
+// the next read.
+type changing struct {
+	unreadable
+	reads atomic.Int64
+}
+
+func (c *changing) Get(ctx context.Context, k store.Key) (store.Found, error) {
+	if c.reads.Add(1)%2 == 0 {
+		return store.Found{}, errDown
+	}
+	return c.clocked.Get(ctx, k)
+}
+
 // The old store has shown the record, so this is no outage: the handler does not run without
 // a record.
 func TestClaim_NewStoreDoesNotTakeRecord_UnprotectedCallDoesNotRun(t *testing.T) {
@@ -111,9 +126,10 @@ func TestClaim_NewStoreDoesNotTakeRecord_UnprotectedCallDoesNotRun(t *testing.T)
 		to, from := stores()
 		put(t, from, key("k"), state)
 		for name, st := range map[string]store.Store{
-			"the new store takes no record":      join(t, refusing{to}, from),
-			"the new store answers no read":      join(t, down{to}, from),
-			"the steps of the old store are bad": join(t, to, unreadable{clocked: from, key: key("k"), fault: errDown}),
+			"the new store takes no record":                 join(t, refusing{to}, from),
+			"the new store answers no read":                 join(t, down{to}, from),
+			"the steps of the old store are bad":            join(t, to, unreadable{clocked: from, key: key("k"), fault: errDown}),
+			"the record changes, and the old store is down": join(t, to, &changing{unreadable: unreadable{clocked: from, key: key("k"), fault: store.ErrLeaseLost}}),
 		} {
 			g, err := semel.New(st, &semel.Options{UnprotectedOnOutage: true})
 			if err != nil {

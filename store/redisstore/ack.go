@@ -88,6 +88,7 @@ func (s *Store) exchangeAcked(ctx context.Context, node sender, ps []*command) {
 	_, _ = pipe.Exec(ctx)
 	acked := enough()
 	for _, p := range ps {
+		p.keepAnswer()
 		p.read()
 		for _, c := range p.calls {
 			c.acked = acked

@@ -190,6 +190,14 @@ func (p *command) build(ctx context.Context) *redis.Cmd {
 	return p.cmd
 }
 
+// keepAnswer keeps an answer that came before the connection broke. The client gives the
+// error of the connection to all commands of a pipeline, also to those that were answered.
+func (p *command) keepAnswer() {
+	if _, refused := errors.AsType[redis.Error](p.cmd.Err()); !refused && p.cmd.Val() != nil {
+		p.cmd.SetErr(nil)
+	}
+}
+
 // errNil is the error for a nil answer, which no script gives. It must not be
 // taken for an absent record.
 var errNil = errors.New("the server answered nothing; is a proxy in between?")

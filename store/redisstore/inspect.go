@@ -88,6 +88,17 @@ func (s *Store) ready(ctx context.Context, p *store.Proposal) (*inspection, erro
 	return s.inspectFor(ctx, &p.Key)
 }
 
+// insteadOfClaim returns the record of another owner for a claim that is refused because the
+// server is unsafe: a duplicate gets its outcome. If there is none, it returns refused.
+func (s *Store) insteadOfClaim(ctx context.Context, p *store.Proposal, refused error) (store.Found, error) {
+	if errors.Is(refused, ErrUnsafe) {
+		if f, err := s.get(ctx, &p.Key); f.Record.Key == p.Key && f.Record.Owner != p.Owner {
+			return f, err
+		}
+	}
+	return store.Found{}, refused
+}
+
 // granted refuses a claim that too few acknowledged, or that went over a new
 // connection to a server that does not pass.
 func (s *Store) granted(ctx context.Context, in *inspection, c *call) error {

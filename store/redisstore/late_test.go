@@ -40,12 +40,15 @@ type claimOf struct {
 	fence uint64
 }
 
-// isHeld reports whether the lease of a claim still excludes others. The server runs on this
-// machine, so it has the clock of this process.
-func (w *lateWorld) isHeld(c claimOf) bool {
+// granted is when the store granted the claim, by its clock: the fence says it.
+func (c claimOf) granted() time.Time { return store.Time(int64(c.fence)) }
+
+// overlap reports whether the store granted one claim while the lease of the other one excluded
+// it. It does not depend on when the handlers begin.
+func (w *lateWorld) overlap(c, other claimOf) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return time.Now().Before(w.ends[c])
+	return c.granted().Before(w.ends[other]) && other.granted().Before(w.ends[c])
 }
 
 // holds notes that the lease of a claim does not end before end.
@@ -123,13 +126,13 @@ func (w *lateWorld) guards(t *testing.T, wrap func(*Store) store.Store) (all [2]
 }
 
 // begin notes that a handler runs, and counts the handlers of its key that it runs beside. If
-// the lease of such a handler still excludes others, Semel has broken its promise. If not,
+// the lease of one of them excluded the other's claim, Semel has broken its promise. If not,
 // this process was too slow to stop the handler in time, and the store was right to grant the
 // key to another caller.
 func (w *lateWorld) begin(running map[claimOf]bool, c claimOf) {
 	w.ran.Add(1)
 	for other := range running {
-		if w.isHeld(other) {
+		if w.overlap(c, other) {
 			w.beside.Add(1)
 		} else {
 			w.late.Add(1)

@@ -50,7 +50,7 @@ func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error
 func (s *Store) claim(ctx context.Context, p *store.Proposal) (f store.Found, err error) {
 	in, err := s.ready(ctx, p)
 	if err != nil {
-		return f, err
+		return s.insteadOfClaim(ctx, p, err)
 	}
 	c, err := s.claimCall(p)
 	if err != nil {

@@ -28,6 +28,8 @@ func holdLock(t *testing.T, s *Store) (release func()) {
 func TestLockedFile_ChangesAreErrBusy_ReplaysSucceed(t *testing.T) {
 	t.Parallel()
 	s := openNew(t, &Options{BusyTimeout: 30 * time.Millisecond})
+	complete(t, s, "newer", "result")
+	mustExec(t, application(t, s, immediate), "UPDATE semel_record SET format = 2")
 	complete(t, s, "done", "result")
 	held := claim(t, s, "held")
 	release := holdLock(t, s)
@@ -43,6 +45,9 @@ func TestLockedFile_ChangesAreErrBusy_ReplaysSucceed(t *testing.T) {
 		}
 	}
 	replays(t, s, "done", "result")
+	if f, err := s.Claim(ctx, proposal("newer")); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("a record of a newer version: %v, %v; want ErrCorrupt", f.Record.State, err)
+	}
 	if r := get(t, s, "held"); r.State != store.Processing {
 		t.Errorf("the held record is %v", r.State)
 	}

@@ -62,8 +62,8 @@ func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error
 	if err == nil || !late && !errors.Is(err, ErrBusy) {
 		return f, err
 	}
-	if found, lookErr := s.look(ctx, &p); lookErr == nil {
-		return found, nil
+	if found, lookErr := s.look(ctx, &p); lookErr == nil || errors.Is(lookErr, store.ErrCorrupt) {
+		return found, lookErr
 	}
 	if late {
 		return s.write(ctx, claim) // the key is new, and waits for the lock

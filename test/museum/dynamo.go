@@ -73,6 +73,11 @@ var dynamos = []Mutant{
 		Old: "wrong > c.skew/2", New: "wrong > 24*time.Hour",
 	},
 	{
+		Name: "DynamoDB: a wrong clock looks like an outage to calls that have a result", Rule: "rule 11",
+		Dir: dynamo, Func: "(*Store).insteadOfClaim", Package: dynamo, Run: "TestClaim_ClockWrong_RefusedUntilItIsRight",
+		Old: "r.Key == p.Key && r.Owner != p.Owner", New: "false",
+	},
+	{
 		Name: "DynamoDB: a clock that no reply has shown is right", Rule: "rule 6",
 		Dir: dynamo, Func: "(*Store).checkClock", Package: dynamo, Run: "TestClaim_FirstOfProcessWithWrongClock_IsNotSent",
 		Old: "!s.clock.observed.Load()", New: "false",

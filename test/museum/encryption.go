@@ -144,7 +144,7 @@ var encryptions = []Mutant{
 	{
 		Name: "encryption: an outage of the key service repeats effects", Rule: "rule 11",
 		Dir: core, Func: "(*pendingCall).heard", Package: core, Run: "TestEncryption_KeyServiceDown_NoUnprotectedRun",
-		Old: "c.answered = c.answered || f.Record.Key == c.key", New: "",
+		Old: "|| f.Record.Key == c.key ||", New: "||",
 	},
 	{
 		Name: "encryption: a Guard without keys returns the ciphertext", Rule: "encrypted",
@@ -173,8 +173,8 @@ var encryptions = []Mutant{
 	},
 	{
 		Name: "encryption: a tenant that was forgotten counts as an outage", Rule: "encrypted",
-		Dir: core, Func: "(*pendingCall).runsBare", Package: core, Run: "TestEncryption_NoKeyToEncryptWith_NoUnprotectedRunOfRecordedCall",
-		Old: "&& !errors.Is(err, encrypted.ErrUnknownKey)", New: "",
+		Dir: core, Func: "(*pendingCall).heard", Package: core, Run: "TestEncryption_NoKeyToEncryptWith_NoUnprotectedRunOfRecordedCall|TestUnprotected_RefusedAloneThenNoAnswer",
+		Old: "|| errors.Is(err, encrypted.ErrUnknownKey)", New: "",
 	},
 	{
 		Name: "encryption: without a key, a claim whose reply was lost looks like another's", Rule: "rule 2",

@@ -39,6 +39,11 @@ var moves = []Mutant{
 		Old: "lapsed.IsSaga(r.Key) && !r.State.Terminal()", New: "lapsed.IsSaga(r.Key) && r.State.Terminal()",
 	},
 	{
+		Name: "a record that changes in the old store is forgotten when that store is down", Rule: "rule 11",
+		Dir: moved, Func: "(*movedStore).take", Package: moved, Run: "TestClaim_NewStoreDoesNotTakeRecord_UnprotectedCallDoesNotRun",
+		Old: "if read.Record.Key == k {", New: "if true {",
+	},
+	{
 		Name: "an error of the new store hides the record of the old one, so that a call runs without one", Rule: "rule 11",
 		Dir: moved, Func: "(*movedStore).take", Package: moved, Run: "TestClaim_NewStoreDoesNotTakeRecord_UnprotectedCallDoesNotRun",
 		Old: `

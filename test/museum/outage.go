@@ -14,8 +14,8 @@ var outages = []Mutant{
 	},
 	{
 		Name: "an answer about one call counts as an outage", Rule: "rule 11",
-		Dir: core, Func: "(*pendingCall).runsBare", Package: core, Run: "TestUnprotected_StoreRefusesOnlyThisCall_DoesNotRun",
-		Old: "&& store.Affects(err) != store.ExtentCall", New: "",
+		Dir: core, Func: "(*pendingCall).heard", Package: core, Run: "TestUnprotected_StoreRefusesOnlyThisCall_DoesNotRun|TestUnprotected_RefusedAloneThenNoAnswer",
+		Old: "store.Affects(err) == store.ExtentCall ||", New: "",
 	},
 	{
 		Name: "a caller that left counts as an outage", Rule: "rule 11",

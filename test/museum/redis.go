@@ -70,6 +70,16 @@ var redises = []Mutant{
 		Old: "c.acked == nil ||", New: "true ||",
 	},
 	{
+		Name: "Redis: a record that was sent is forgotten when the connection breaks in WAIT", Rule: "rule 11",
+		Dir: fast, Func: "(*Store).exchangeAcked", Package: fast, Run: "TestDuplicate_ConnectionBreaksInWait_RecordIsKnown",
+		Old: "p.keepAnswer()", New: "",
+	},
+	{
+		Name: "Redis: a server that has become unsafe looks like an outage to calls that have a result", Rule: "rule 11",
+		Dir: fast, Func: "(*Store).insteadOfClaim", Package: fast, Run: "TestClaim_ServerBeginsToEvict_IsRefused",
+		Old: "errors.Is(refused, ErrUnsafe)", New: "false",
+	},
+	{
 		Name: "Redis: a duplicate waits for a write of its connection and not for the outcome", Rule: "rule 9",
 		Dir: fast, Func: "const luaClaim", Package: fast, Run: "TestDuplicate_ReplicaHangs_IsNotAnswered",
 		Old: "byte(old, 58) == 3 or byte(old, 58) == 4 or", New: "",

@@ -179,6 +179,11 @@ var sqlites = []Mutant{
 		Old: "!late && !errors.Is(err, ErrBusy)", New: "!late",
 	},
 	{
+		Name: "SQLite: beside a lock, a record that cannot be read looks like an outage", Rule: "rule 11",
+		Dir: lite, Func: "(*Store).Claim", Package: lite, Run: "TestLockedFile_ChangesAreErrBusy_ReplaysSucceed",
+		Old: "|| errors.Is(lookErr, store.ErrCorrupt)", New: "",
+	},
+	{
 		Name: "SQLite: a duplicate waits for a lock until its time is over", Rule: "rule 9",
 		Dir: lite, Func: "(*Store).Claim", Package: lite, Run: "TestLockedFile_StoreTimeoutBeforeBusyTimeout_DuplicateIsReplayed",
 		Old: "context.WithTimeout(ctx, lookAfter(ctx))", New: "context.WithCancel(ctx)",

@@ -88,7 +88,7 @@ func TestNext_OthersReachMaxAckPending_ReturnsTheRestAtOnce(t *testing.T) {
 			}()
 			// A pull that holds them back is full after the last of the acks.
 			ds, err := s.Next(t.Context(), 256)
-			if len(ds) < 2 || len(ds) == most || err != nil {
+			if len(ds) < 2 || len(ds) >= most-2 || err != nil {
 				t.Errorf("%d messages, %v", len(ds), err)
 			}
 		})
