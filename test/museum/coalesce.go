@@ -14,7 +14,7 @@ var coalescers = []Mutant{
 			if it.urgent {
 				b.queue[0].push(it)`,
 		New: `
-			if it.urgent && l.closed {
+			if it.urgent && b.closed {
 				b.queue[0].push(it)`,
 	},
 	{
