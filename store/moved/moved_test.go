@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -103,20 +102,6 @@ type refusing struct{ *clocked }
 
 func (refusing) Receive(context.Context, store.Record, []store.Step) (store.Found, error) {
 	return store.Found{}, errDown
-}
-
-// changing is a store in which a record changes after it was read, and which does not answer
-// the next read.
-type changing struct {
-	unreadable
-	reads atomic.Int64
-}
-
-func (c *changing) Get(ctx context.Context, k store.Key) (store.Found, error) {
-	if c.reads.Add(1)%2 == 0 {
-		return store.Found{}, errDown
-	}
-	return c.clocked.Get(ctx, k)
 }
 
 // The old store has shown the record, so this is no outage: the handler does not run without

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -115,4 +116,18 @@ func TestVerify_StepUnreadable_CountedAndNamed(t *testing.T) {
 func later(r store.Record) store.Record {
 	r.Fence++
 	return r
+}
+
+// changing is a store in which a record changes after it was read, and which does not answer
+// the next read.
+type changing struct {
+	unreadable
+	reads atomic.Int64
+}
+
+func (c *changing) Get(ctx context.Context, k store.Key) (store.Found, error) {
+	if c.reads.Add(1)%2 == 0 {
+		return store.Found{}, errDown
+	}
+	return c.clocked.Get(ctx, k)
 }

@@ -103,43 +103,6 @@ func refusesDuplicates(t *testing.T, held store.Record, open func() *Store) {
 
 // A duplicate whose answer is not confirmed gets ErrUnavailable, and by HTTP 503. Even a
 // Guard that goes on without a record in an outage does not run the handler again.
-// The connection breaks while the server waits for its replica. The client then gives the error
-// to all commands of the pipeline, although the script was answered.
-func TestDuplicate_ConnectionBreaksInWait_RecordIsKnown(t *testing.T) {
-	t.Parallel()
-	master := redistest.Start(t, "--repl-diskless-sync-delay", "0")
-	replica := redistest.Start(t, "--replicaof", "127.0.0.1 "+itoa(master.Port()))
-	c := clientAt(t, master.URL())
-	waitFor(t, "the replica follows", func() bool {
-		return strings.Contains(c.Info(t.Context(), "replication").Val(), "state=online")
-	})
-	plain := openOn(t, c, nil)
-	held := claim(t, plain, "k")
-	if err := plain.Settle(t.Context(), held.Lease(), completion("receipt")); err != nil {
-		t.Fatal(err)
-	}
-	replica.Freeze()
-	defer replica.Thaw()
-	once := redis.NewClient(&redis.Options{Addr: c.Options().Addr, MaxRetries: -1, ReadTimeout: time.Minute})
-	t.Cleanup(func() { _ = once.Close() })
-	s := openOn(t, once, &Options{Prefix: plain.opt.Prefix, Replicas: 1, AckTimeout: 30 * time.Second})
-	done := make(chan struct{})
-	defer func() { <-done }()
-	go func() {
-		defer close(done)
-		f, err := s.Claim(t.Context(), proposal("k"))
-		if !errors.Is(err, ErrUnconfirmed) || f.Record.Key != held.Key || f.Record.State != store.Completed || f.Record.Outcome.Body != nil {
-			t.Errorf("the record is %+v, error %v; want it without its outcome, and ErrUnconfirmed", f.Record, err)
-		}
-	}()
-	waitFor(t, "the server waits for its replica", func() bool {
-		return strings.Contains(c.Info(t.Context(), "clients").Val(), "blocked_clients:1")
-	})
-	if err := c.ClientKillByFilter(t.Context(), "TYPE", "normal", "SKIPME", "yes").Err(); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestGuard_OutcomeUnconfirmed_DuplicateIsUnavailable(t *testing.T) {
 	s, other := doubtful(t)
 	call := semel.Call{Operation: "pay", Tenant: semel.Shared, Key: "k", Payload: semel.NoPayload()}
