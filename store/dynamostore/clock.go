@@ -145,13 +145,20 @@ func (s *Store) checkClock(ctx context.Context, state store.State) error {
 	return s.clock.checkFor(state)
 }
 
-// insteadOfClaim returns the record of another owner for a claim that is refused because the
-// clock is wrong: a duplicate gets its outcome. If there is none, it returns refused.
-func (s *Store) insteadOfClaim(ctx context.Context, p *store.Proposal, refused error) (store.Found, error) {
-	if it, err := s.read(ctx, p.Key); err == nil {
-		if r, err := s.readRecord(ctx, p.Key, it); r.Key == p.Key && r.Owner != p.Owner {
-			return store.Found{Record: r, Now: s.clock.read()}, err
-		}
+// refusedClaim ends a claim that is refused because the clock is wrong. If the key has a record
+// of another owner, it comes with the error, without its outcome, so that a Guard with
+// UnprotectedOnOutage does not run the handler. A wrong clock cannot judge the record.
+func (s *Store) refusedClaim(ctx context.Context, p *store.Proposal, refused error) (store.Found, error) {
+	it, err := s.read(ctx, p.Key)
+	if err != nil {
+		return store.Found{}, refused
+	}
+	switch r, err := decodeFor(p.Key, it); {
+	case err != nil:
+		return store.Found{}, err
+	case r.Owner != p.Owner:
+		r.Outcome = store.Outcome{}
+		return store.Found{Record: r, Now: s.clock.read()}, refused
 	}
 	return store.Found{}, refused
 }

@@ -71,7 +71,7 @@ func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error
 
 func (s *Store) claim(ctx context.Context, p *store.Proposal) (f store.Found, err error) {
 	if err := s.checkClock(ctx, p.State); err != nil {
-		return s.insteadOfClaim(ctx, p, err)
+		return s.refusedClaim(ctx, p, err)
 	}
 	now := s.clock.read()
 	r := p.Insert(now, s.sweptFence.Load())

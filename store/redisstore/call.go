@@ -193,7 +193,8 @@ func (p *command) build(ctx context.Context) *redis.Cmd {
 // keepAnswer keeps an answer that came before the connection broke. The client gives the
 // error of the connection to all commands of a pipeline, also to those that were answered.
 func (p *command) keepAnswer() {
-	if _, refused := errors.AsType[redis.Error](p.cmd.Err()); !refused && p.cmd.Val() != nil {
+	_, refused := errors.AsType[redis.Error](p.cmd.Err())
+	if parts, _ := p.cmd.Val().([]any); len(parts) > 0 && !refused {
 		p.cmd.SetErr(nil)
 	}
 }
@@ -266,6 +267,7 @@ func exchange(ctx context.Context, to sender, ps []*command) {
 	}
 	_, _ = pipe.Exec(ctx) // each command has its error
 	for _, p := range ps {
+		p.keepAnswer()
 		p.read()
 	}
 }

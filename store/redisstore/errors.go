@@ -3,6 +3,7 @@ package redisstore
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -63,6 +64,11 @@ func (s *Store) extent(err error) store.Extent {
 // noScript reports that the server does not have the script, and so has run
 // nothing.
 func noScript(err error) bool { return redis.HasErrorPrefix(err, "NOSCRIPT") }
+
+// refusesWrites reports that the server has run the script up to its first write.
+func refusesWrites(err error) bool {
+	return slices.ContainsFunc([]string{"OOM", "NOREPLICAS", "MISCONF", "READONLY"}, func(prefix string) bool { return redis.HasErrorPrefix(err, prefix) })
+}
 
 // unexpected is an answer that no script gives.
 func unexpected(val any) error {

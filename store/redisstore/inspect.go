@@ -88,15 +88,22 @@ func (s *Store) ready(ctx context.Context, p *store.Proposal) (*inspection, erro
 	return s.inspectFor(ctx, &p.Key)
 }
 
-// insteadOfClaim returns the record of another owner for a claim that is refused because the
-// server is unsafe: a duplicate gets its outcome. If there is none, it returns refused.
-func (s *Store) insteadOfClaim(ctx context.Context, p *store.Proposal, refused error) (store.Found, error) {
-	if errors.Is(refused, ErrUnsafe) {
-		if f, err := s.get(ctx, &p.Key); f.Record.Key == p.Key && f.Record.Owner != p.Owner {
-			return f, err
-		}
+// refusedClaim ends a claim that failed. If the server is unsafe, or refuses to write, the key
+// may have a record of another owner all the same. It then comes with the error, without its
+// outcome, so that a Guard with UnprotectedOnOutage does not run the handler.
+func (s *Store) refusedClaim(ctx context.Context, p *store.Proposal, cause error) (store.Found, error) {
+	if !errors.Is(cause, ErrUnsafe) && !refusesWrites(cause) {
+		return store.Found{}, cause
 	}
-	return store.Found{}, refused
+	f, err := s.look(ctx, s.reads, &p.Key, s.newCall(&s.scripts.get, &p.Key, terms{}))
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+	case err == nil && f.Record.Owner != p.Owner:
+		return withoutOutcome(f), cause
+	case store.Affects(s.explain("get", err)) == store.ExtentCall: // there is something that cannot be read
+		return store.Found{}, err
+	}
+	return store.Found{}, cause
 }
 
 // granted refuses a claim that too few acknowledged, or that went over a new

@@ -50,14 +50,14 @@ func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error
 func (s *Store) claim(ctx context.Context, p *store.Proposal) (f store.Found, err error) {
 	in, err := s.ready(ctx, p)
 	if err != nil {
-		return s.insteadOfClaim(ctx, p, err)
+		return s.refusedClaim(ctx, p, err)
 	}
 	c, err := s.claimCall(p)
 	if err != nil {
 		return f, err
 	}
 	if err := s.do(ctx, s.changes, c); err != nil {
-		return f, err
+		return s.refusedClaim(ctx, p, err)
 	}
 	switch v := c.val.(type) {
 	case int64: // the fence

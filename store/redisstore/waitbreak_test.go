@@ -48,3 +48,23 @@ func TestDuplicate_ConnectionBreaksInWait_RecordIsKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A server that accepts no writes, because its replicas are away, refuses the byte that confirms
+// a completed record. The record is there all the same.
+func TestGuard_ServerRefusesWrites_CompletedCallDoesNotRun(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t, redistest.Fast...)
+	s := openOn(t, clientAt(t, srv.URL()), nil)
+	complete(t, s, "k", "receipt")
+	waiting := openOn(t, clientAt(t, srv.URL()), &Options{Prefix: s.opt.Prefix, Replicas: 1, AckTimeout: 10 * time.Millisecond})
+	configSet(t, srv.URL(), "min-replicas-to-write", "1")
+	for _, st := range []*Store{s, waiting} {
+		f, err := st.Claim(t.Context(), proposal("k"))
+		if err != nil && (f.Won || f.Record.State != store.Completed || f.Record.Outcome.Body != nil) || err == nil && string(f.Record.Outcome.Body) != "receipt" {
+			t.Errorf("a claim of a key with a result: won %v, %+v, %v", f.Won, f.Record, err)
+		}
+	}
+	if f, err := waiting.Claim(t.Context(), proposal("new")); err == nil || f.Won || f.Record.Key != (store.Key{}) {
+		t.Errorf("a claim of a new key: won %v, %+v, %v", f.Won, f.Record, err)
+	}
+}

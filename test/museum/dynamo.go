@@ -74,8 +74,8 @@ var dynamos = []Mutant{
 	},
 	{
 		Name: "DynamoDB: a wrong clock looks like an outage to calls that have a result", Rule: "rule 11",
-		Dir: dynamo, Func: "(*Store).insteadOfClaim", Package: dynamo, Run: "TestClaim_ClockWrong_RefusedUntilItIsRight",
-		Old: "r.Key == p.Key && r.Owner != p.Owner", New: "false",
+		Dir: dynamo, Func: "(*Store).refusedClaim", Package: dynamo, Run: "TestClaim_ClockWrong_RefusedUntilItIsRight",
+		Old: "r.Owner != p.Owner", New: "false",
 	},
 	{
 		Name: "DynamoDB: a clock that no reply has shown is right", Rule: "rule 6",

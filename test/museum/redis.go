@@ -76,8 +76,13 @@ var redises = []Mutant{
 	},
 	{
 		Name: "Redis: a server that has become unsafe looks like an outage to calls that have a result", Rule: "rule 11",
-		Dir: fast, Func: "(*Store).insteadOfClaim", Package: fast, Run: "TestClaim_ServerBeginsToEvict_IsRefused",
-		Old: "errors.Is(refused, ErrUnsafe)", New: "false",
+		Dir: fast, Func: "(*Store).refusedClaim", Package: fast, Run: "TestClaim_ServerBeginsToEvict_IsRefused",
+		Old: "return withoutOutcome(f), cause", New: "return store.Found{}, cause",
+	},
+	{
+		Name: "Redis: a server that refuses to write looks like an outage to calls that have a result", Rule: "rule 11",
+		Dir: fast, Func: "(*Store).refusedClaim", Package: fast, Run: "TestGuard_ServerRefusesWrites_CompletedCallDoesNotRun",
+		Old: "&& !refusesWrites(cause)", New: "",
 	},
 	{
 		Name: "Redis: a duplicate waits for a write of its connection and not for the outcome", Rule: "rule 9",
