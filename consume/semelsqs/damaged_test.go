@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -64,6 +65,7 @@ func refused(t *testing.T, b *broker) *consume.Message {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
+	b.opt.Visibility = 5 * time.Minute // so that a slow machine does not get the message again
 	served := make(chan error, 1)
 	go func() { served <- c.Serve(ctx, source(t, b.client, b.name, &b.opt)) }()
 	until(t, "settled as invalid", func() bool { return settled.Load() == 1 })

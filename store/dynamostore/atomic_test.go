@@ -133,7 +133,7 @@ func TestAtomic_StepOfLeasedCall_RecordedWithItsWrites(t *testing.T) {
 	t.Parallel()
 	s := openNew(t, nil)
 	a := atomicOf(t, s)
-	g, err := semel.New(s, &semel.Options{Lease: time.Minute})
+	g, err := semel.New(s, &semel.Options{StoreTimeout: time.Minute, SettleTimeout: time.Minute, Lease: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestAtomic_NameOfStepUsedTwice_IsInvalid(t *testing.T) {
 	t.Parallel()
 	s := openNew(t, nil)
 	a := atomicOf(t, s)
-	g, err := semel.New(s, &semel.Options{Lease: time.Minute})
+	g, err := semel.New(s, &semel.Options{StoreTimeout: time.Minute, SettleTimeout: time.Minute, Lease: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
@@ -27,7 +28,7 @@ func TestEncryption_AtomicLeasedAndSteps_NothingInTheClear(t *testing.T) {
 	t.Parallel()
 	const canary = "canary-4711"
 	s := openNew(t, nil)
-	o := &semel.Options{Encryption: &encrypted.Cipher{Keys: oneKey{}, RequireEncrypted: true}}
+	o := &semel.Options{StoreTimeout: time.Minute, Encryption: &encrypted.Cipher{Keys: oneKey{}, RequireEncrypted: true}}
 	a, err := NewAtomic(s, o)
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +86,7 @@ func TestEncryption_AtomicLeasedAndSteps_NothingInTheClear(t *testing.T) {
 func TestEncryption_ObjectNotThere_IsNotKept(t *testing.T) {
 	t.Parallel()
 	s, b, _ := openObjects(t, Options{})
-	o := &semel.Options{Encryption: &encrypted.Cipher{Keys: oneKey{}, RequireEncrypted: true}}
+	o := &semel.Options{StoreTimeout: time.Minute, SettleTimeout: time.Minute, Encryption: &encrypted.Cipher{Keys: oneKey{}, RequireEncrypted: true}}
 	g, err := semel.New(s, o)
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +119,7 @@ func TestEncryption_ObjectNotThere_IsNotKept(t *testing.T) {
 func TestEncryption_CopyTooLargeForItem_IsNotKept(t *testing.T) {
 	t.Parallel()
 	from, to := memstore.New(nil), openNew(t, nil)
-	o := &semel.Options{Encryption: &encrypted.Cipher{Keys: oneKey{}, RequireEncrypted: true}}
+	o := &semel.Options{StoreTimeout: time.Minute, SettleTimeout: time.Minute, Encryption: &encrypted.Cipher{Keys: oneKey{}, RequireEncrypted: true}}
 	before, err := semel.New(from, o)
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
@@ -15,7 +16,7 @@ func TestHashKeys_LeasedAndAtomic_OnlyHashesInTheTable(t *testing.T) {
 	t.Parallel()
 	const canary = "canary-4711"
 	s := openNew(t, nil)
-	o := &semel.Options{HashKeys: []byte("0123456789abcdef0123456789abcdef")}
+	o := &semel.Options{StoreTimeout: time.Minute, HashKeys: []byte("0123456789abcdef0123456789abcdef")}
 	a, err := NewAtomic(s, o)
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
@@ -17,7 +18,7 @@ func openObjects(t testing.TB, o Options) (*Store, *bucket, *semel.Guard) {
 	b := newBucket(t)
 	o.IndexShards, o.Objects = 1, b
 	s := openNew(t, &o)
-	g, err := semel.New(s, nil)
+	g, err := semel.New(s, &semel.Options{StoreTimeout: time.Minute, SettleTimeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -193,7 +193,7 @@ func TestObjects_SettlementSentAgainDuringOutage_CallerGetsOutcome(t *testing.T)
 			t.Parallel()
 			s, b, _ := openObjects(t, Options{})
 			st := &lossyOnce{Store: s, lose: func() { b.fail(errors.New("503 Slow Down")) }}
-			g, err := semel.New(st, &semel.Options{Encryption: c, SettleTimeout: 3 * time.Second})
+			g, err := semel.New(st, &semel.Options{Encryption: c, StoreTimeout: time.Minute, SettleTimeout: time.Minute})
 			if err != nil {
 				t.Fatal(err)
 			}

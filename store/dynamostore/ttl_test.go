@@ -116,7 +116,7 @@ func TestExpiry_ItemStillThere_JudgedOnRead(t *testing.T) {
 	t.Parallel()
 	c := newStandingClock()
 	s := openNew(t, &Options{IndexShards: 1, MaxSkew: time.Second, now: c.read})
-	g, err := semel.New(s, &semel.Options{Retention: time.Minute})
+	g, err := semel.New(s, &semel.Options{StoreTimeout: time.Minute, SettleTimeout: time.Minute, Retention: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

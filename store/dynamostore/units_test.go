@@ -104,7 +104,7 @@ func TestUnits_EachOperation_AsDocumented(t *testing.T) {
 	direct := openNew(t, nil)
 	m := &meter{requests: map[string]int{}}
 	s := openOn(t, dynamotest.Client(dynamotest.URL(t), m.add), direct.table, &direct.opt)
-	g, err := semel.New(s, &semel.Options{Lease: time.Hour})
+	g, err := semel.New(s, &semel.Options{StoreTimeout: time.Minute, SettleTimeout: time.Minute, Lease: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
