@@ -26,7 +26,7 @@ import (
 )
 
 // patience is how long a test waits for an event, on a busy machine.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 const orderHeader = "order-key"
 

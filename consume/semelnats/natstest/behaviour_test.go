@@ -58,7 +58,7 @@ func serve(t testing.TB, c *consume.Consumer, s driver.Source) (stop func() erro
 }
 
 // patience is how long a test waits for an event, on a busy machine.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 func until(t testing.TB, what string, ready func() bool) {
 	t.Helper()
