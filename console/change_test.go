@@ -236,8 +236,8 @@ func TestChange_FromAnotherSite_Refused(t *testing.T) {
 	}
 }
 
-// The form of a stuck saga names a step that could be skipped. Who lets the saga go on does not
-// skip it.
+// The form of a stuck saga names a step that could be skipped. An operator who lets the saga
+// go on does not skip it.
 func TestAudit_SagaRetry_NamesWhatDidNotHappen(t *testing.T) {
 	var acts []console.Act
 	s := newSite(t, console.Options{Operator: eve, Audit: func(_ context.Context, a console.Act) (func(error) error, error) {

@@ -59,7 +59,7 @@ type Item struct {
 	// and the message's own hold no message, because of compaction or
 	// transactions.
 	From int64
-	// LeaderEpoch is that of the leader that appended the message. See LastMessage.
+	// LeaderEpoch is the epoch of the leader that appended the message. See LastMessage.
 	LeaderEpoch int32
 }
 

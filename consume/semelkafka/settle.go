@@ -95,7 +95,7 @@ func (w *work) late(now time.Time, keep time.Duration) bool {
 	return keep > 0 && !w.m.Published.IsZero() && now.Sub(w.m.Published) > keep
 }
 
-// hold keeps a message and those of its order key for a while.
+// hold delays a message and the later messages of its order key.
 func (b *batches) hold(w *work, d time.Duration) {
 	key := w.orderKey
 	if key == "" {

@@ -218,8 +218,8 @@ func (s *Source) committedCheck(at partitionID, committed int64) lastCheck {
 	return c
 }
 
-// compareLast compares the message before the position with what is known of it,
-// and returns the records after it. If the message was compacted away, it cannot tell.
+// compareLast checks that the message before the position is the expected one, and
+// returns the records after it. If the message was compacted away, it cannot tell.
 // The caller holds mu.
 func (p *partition) compareLast(items []item) ([]item, error) {
 	for p.check != nil && len(items) > 0 {
