@@ -24,8 +24,9 @@ type fakeKafka struct {
 	heard map[string]time.Time // by the member's id: its last request
 }
 
-// tooSilent is how long a member may say nothing: longer than one may wait for the others
-// in a rebalance, with the time-outs of the tests.
+// tooSilent is how long a member of a stable group may say nothing. During a rebalance a
+// member is silent while it waits for the others, and kfake removes the members that do not
+// join; to remove one then would begin the wait of the others anew.
 const tooSilent = 15 * time.Second
 
 // newFake starts one. Clients must not have to authenticate.
@@ -68,10 +69,14 @@ func (f *fakeKafka) hear(r kmsg.Request) (kmsg.Response, error, bool) {
 	case *kmsg.HeartbeatRequest:
 		member = r.MemberID
 	}
+	f.noteHeard(member)
+	return nil, nil, false
+}
+
+func (f *fakeKafka) noteHeard(member string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.heard[member] = time.Now()
-	return nil, nil, false
 }
 
 // watch removes members that are silent for too long.
@@ -87,7 +92,9 @@ func (f *fakeKafka) watch(ctx context.Context) {
 			}
 			for _, g := range groups.Sorted() {
 				for _, m := range g.Members {
-					if f.silent(m.MemberID) > tooSilent {
+					if g.State != "Stable" {
+						f.noteHeard(m.MemberID)
+					} else if f.silent(m.MemberID) > tooSilent {
 						f.remove(ctx, g.Group, m.MemberID)
 					}
 				}
