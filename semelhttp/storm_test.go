@@ -35,6 +35,8 @@ type storm struct {
 	answers  []*stormAnswer
 	failures []string
 
+	unanswered map[stormRequest]bool
+
 	background sync.WaitGroup // goroutines of handlers, workers, and stopping servers
 }
 
@@ -48,7 +50,7 @@ func TestStorm_ManyFaults_EachKeyHasOneOutcome(t *testing.T) {
 	}
 	for seed := first; seed < first+n; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			s := &storm{t: t, seed: uint64(seed), store: memstore.New(nil), dir: t.TempDir()} //nolint:gosec // it is a seed
+			s := &storm{t: t, seed: uint64(seed), store: memstore.New(nil), dir: t.TempDir(), unanswered: map[stormRequest]bool{}} //nolint:gosec // it is a seed
 			s.rand, s.goroutinesBefore = rand.New(rand.NewPCG(s.seed, 0)), s.semelGoroutines()
 			s.runClients()
 			s.settle()

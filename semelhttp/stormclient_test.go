@@ -24,6 +24,9 @@ type stormAnswer struct {
 	run                  int // the run that made the answer; 0: none
 }
 
+// stormRequest is what a client asked for: its header and its payload.
+type stormRequest struct{ key, payload string }
+
 // bodyFor makes a body with a payload. It ends with its hash, so that a handler can
 // check that it is complete.
 func bodyFor(payload string, large bool) []byte {
@@ -120,14 +123,22 @@ func (s *storm) send(r *rand.Rand, key int) {
 	req, client := s.request(ctx, r, s.node(), key, payload)
 	resp, err := client.Do(req)
 	if err != nil {
+		s.recordUnanswered(req, payload)
 		return
 	}
 	if r.IntN(10) == 0 {
+		s.recordUnanswered(req, payload)
 		_, _ = io.CopyN(io.Discard, resp.Body, r.Int64N(500))
 		_ = resp.Body.Close()
 		return
 	}
 	s.recordAnswer(resp, key, payload)
+}
+
+func (s *storm) recordUnanswered(req *http.Request, payload string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unanswered[stormRequest{req.Header.Get("Idempotency-Key"), payload}] = true
 }
 
 // recordAnswer reads an answer and records it.

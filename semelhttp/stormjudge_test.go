@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -197,18 +198,28 @@ func (s *storm) judgeKey(key string, runs []*stormRun, answers []*stormAnswer) {
 		switch {
 		case a.method == "HEAD" || a.err != nil:
 		case code == semelhttp.CodePayloadMismatch && same:
-			s.fail("%s got a mismatch, although its payload was the same", key)
-		case !same && code == semelhttp.CodeInProgress && gaveUp(answers, a.payload): // one of them had the claim for a moment
+			if !s.gaveUp(key, answers, otherPayload(a.payload)) { // else a request with the other payload had the claim for a moment
+				s.fail("%s got a mismatch, although its payload was the same", key)
+			}
+		case !same && code == semelhttp.CodeInProgress && s.gaveUp(key, answers, a.payload): // one of them had the claim for a moment
 		case !same && code != semelhttp.CodePayloadMismatch && code != semelhttp.CodeStoreUnavailable && code != semelhttp.CodeBodyUnreadable:
 			s.fail("%s got %d %s, although its payload was another one", key, a.StatusCode, code)
 		}
 	}
 }
 
+// otherPayload returns the other one of the two payloads that clients send.
+func otherPayload(payload string) string {
+	if payload == "this" {
+		return "that"
+	}
+	return "this"
+}
+
 // gaveUp reports whether a request with a payload ended without a run, so that it may have
 // given its claim back.
-func gaveUp(answers []*stormAnswer, payload string) bool {
-	return slices.ContainsFunc(answers, func(a *stormAnswer) bool {
+func (s *storm) gaveUp(key string, answers []*stormAnswer, payload string) bool {
+	return s.unanswered[stormRequest{strconv.Quote(key), payload}] || slices.ContainsFunc(answers, func(a *stormAnswer) bool {
 		return a.payload == payload && a.run == 0 && (a.err != nil || a.code() == semelhttp.CodeStoreUnavailable)
 	})
 }
