@@ -62,8 +62,9 @@ CAMPAIGN_LANES ?= 4
 
 .PHONY: test
 test: ## Run the tests of every module in their short form, the packages with the race detector (some 6 minutes on 2 cores)
-	$(GO) test $(RACE) -vet=off -p $(LANES) -short -timeout 60m $(WATCHED)
-	$(GO) test -vet=off -p $(LANES) -short -timeout 60m $(PLAIN)
+	code=0; \
+	$(GO) test $(RACE) -vet=off -p $(LANES) -short -timeout 60m $(WATCHED) || code=$$?; \
+	$(GO) test -vet=off -p $(LANES) -short -timeout 60m $(PLAIN) || code=$$?; exit $$code
 	@echo
 	@[ -n "$(RACE)" ] || echo "LEFT OUT: the race detector, because there is no C compiler" >&2
 	@echo "LEFT OUT: the race detector for tests that start programs: test, examples, demo and command lines; and with Pulsar, whose client has races"
