@@ -38,8 +38,6 @@ type Options struct {
 	// the key that clients send. Pages show the hashes. Nil: the search form takes tenants
 	// and keys as they are stored.
 	HashKeys []byte
-	// SearchTime is how long a search may read the store: 5 s by default.
-	SearchTime time.Duration
 	// Log gets a line for each change that an operator asks for, with its result. Nil:
 	// slog.Default.
 	Log *slog.Logger
@@ -70,11 +68,10 @@ func New(st store.Store, o *Options) (*Console, error) {
 	if o != nil {
 		c.options = *o
 	}
-	if c.options.Retention < 0 || c.options.SearchTime < 0 {
-		return nil, fmt.Errorf("console: options: Retention %v and SearchTime %v must not be negative", c.options.Retention, c.options.SearchTime)
+	if c.options.Retention < 0 {
+		return nil, fmt.Errorf("console: options: Retention %v must not be negative", c.options.Retention)
 	}
 	c.options.Retention = cmp.Or(c.options.Retention, 7*24*time.Hour)
-	c.options.SearchTime = cmp.Or(c.options.SearchTime, 5*time.Second)
 	if c.options.Log == nil {
 		c.options.Log = slog.Default()
 	}

@@ -31,9 +31,12 @@ type list struct {
 // Whole reports whether the list has all that there is, or as many as a page lists.
 func (l list) Whole() bool { return !l.Late && !l.IsDown && l.Unreadable == 0 }
 
+// searchTime is how long a search may read the store.
+const searchTime = 5 * time.Second
+
 // read lists the records that a filter selects, and that match accepts if it is not nil.
 func (c *Console) read(ctx context.Context, f store.Filter, match func(*store.Found) bool) (list, error) {
-	within, cancel := context.WithTimeout(ctx, c.options.SearchTime)
+	within, cancel := context.WithTimeout(ctx, searchTime)
 	defer cancel()
 	var l list
 	answered := false

@@ -51,7 +51,6 @@ func TestTransport_KeySources_InOrder(t *testing.T) {
 		"header":       {nil, "POST", semelhttp.WithKey(bg, "a"), "own", "own"},
 		"header, put":  {nil, "PUT", bg, "own", "own"},
 		"get, context": {nil, "GET", semelhttp.WithKey(bg, "a"), "", ""},
-		"maker":        {&semelhttp.TransportOptions{NewKey: func() string { return "made" }}, "POST", bg, "", `"made"`},
 	} {
 		s, err := send(t, c.o, c.method, c.ctx, c.header)
 		if err != nil {

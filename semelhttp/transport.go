@@ -174,7 +174,7 @@ func (t *Transport) keyOf(r *http.Request, sent []string) (value string, hasKey 
 		if _, insideHandler := semel.FromContext(r.Context()); insideHandler {
 			return "", false, ErrNoKey
 		}
-		key = t.opt.NewKey()
+		key = newUUID()
 	}
 	if err := checkKey(key); err != nil {
 		return "", false, fmt.Errorf("semelhttp: the request's idempotency key: %w", err)

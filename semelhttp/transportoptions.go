@@ -15,16 +15,15 @@ import (
 // defaults.
 type TransportOptions struct {
 	// Methods are the methods whose requests get a key. Nil: POST and PATCH. A
-	// request that has a key already is repeated too, whatever its method.
+	// request that has a key already is repeated too, whatever its method. The key is
+	// that of WithKey, or else a UUID of version 7, which contains the time and is
+	// random otherwise.
 	Methods []string
 	// KeyHeader is the header for the key: Idempotency-Key by default.
 	KeyHeader string
 	// Bare sends keys without quotes. By default they are quoted strings, as in
 	// draft-07. A header that the request has already is not changed.
 	Bare bool
-	// NewKey makes a key for a request that has none. Nil: a UUID of version 7, which
-	// contains the time and is random otherwise.
-	NewKey func() string
 
 	// MaxAttempts is how often a request is sent at most: 4 by default.
 	MaxAttempts int
@@ -53,9 +52,6 @@ func (o *TransportOptions) withDefaults() TransportOptions {
 	}
 	d.KeyHeader = cmp.Or(d.KeyHeader, defaultKeyHeader)
 	d.KeyHeader = textproto.CanonicalMIMEHeaderKey(d.KeyHeader)
-	if d.NewKey == nil {
-		d.NewKey = newUUID
-	}
 	d.MaxAttempts = cmp.Or(d.MaxAttempts, 4)
 	d.Backoff = cmp.Or(d.Backoff, 100*time.Millisecond)
 	d.MaxBackoff = cmp.Or(d.MaxBackoff, max(10*time.Second, d.Backoff))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -16,10 +15,9 @@ import (
 
 // delivery is one delivery of a message.
 type delivery struct {
-	s      *Source
-	m      jetstream.Msg
-	own    *consume.Message
-	copied atomic.Pointer[string] // the reason of its copy; nil: there is no copy
+	s   *Source
+	m   jetstream.Msg
+	own *consume.Message
 }
 
 // Message implements driver.Delivery.
@@ -32,9 +30,6 @@ func (d *delivery) Revoked() <-chan struct{} { return nil }
 // message that another member has by then. That is safe, because the outcome is
 // stored.
 func (d *delivery) Ack(ctx context.Context) error {
-	if reason := d.copied.Load(); reason != nil && d.s.opt.Terminate {
-		return repeatable(d.m.TermWithReason(*reason))
-	}
 	return repeatable(d.m.DoubleAck(ctx))
 }
 
@@ -60,17 +55,7 @@ func (d *delivery) Forward(ctx context.Context, to driver.Action, headers []stor
 	if to == driver.Quarantine {
 		subject = d.s.opt.Quarantine
 	}
-	if err := d.s.copy(ctx, subject, headers, d.own.Body); err != nil {
-		return err
-	}
-	reason := ""
-	for _, h := range headers {
-		if h.Name == driver.LetterReason {
-			reason = h.Value
-		}
-	}
-	d.copied.Store(&reason)
-	return nil
+	return d.s.copy(ctx, subject, headers, d.own.Body)
 }
 
 // copy publishes a letter, and returns nil after a stream has stored it.

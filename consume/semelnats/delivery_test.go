@@ -34,26 +34,20 @@ func (m *spoken) Term() error                        { return m.say("term") }
 func (m *spoken) TermWithReason(why string) error    { return m.say("term " + why) }
 
 // The server answers an ack and a nak. A retry comes again after its delay.
-// InProgress keeps a message from other members. Only a message that was copied
-// may end without an ack.
+// InProgress keeps a message from other members.
 func TestDelivery_EachMethod_SendsItsCommand(t *testing.T) {
-	reason := "failed"
 	for name, c := range map[string]struct {
-		copied *string
-		do     func(d *delivery) error
-		want   string
+		do   func(d *delivery) error
+		want string
 	}{
-		"done":                    {do: func(d *delivery) error { return d.Ack(t.Context()) }, want: "ack"},
-		"a retry":                 {do: func(d *delivery) error { return d.Nak(t.Context(), 5*time.Second) }, want: `-NAK {"delay": 5000000000} to reply`},
-		"given back":              {do: func(d *delivery) error { return d.Nak(t.Context(), 0) }, want: "-NAK to reply"},
-		"in work":                 {do: func(d *delivery) error { return d.Extend(t.Context()) }, want: "in progress"},
-		"copied":                  {copied: &reason, do: func(d *delivery) error { return d.Ack(t.Context()) }, want: "term failed"},
-		"copied, and tried again": {copied: &reason, do: func(d *delivery) error { return d.Nak(t.Context(), time.Minute) }, want: `-NAK {"delay": 60000000000} to reply`},
+		"done":       {do: func(d *delivery) error { return d.Ack(t.Context()) }, want: "ack"},
+		"a retry":    {do: func(d *delivery) error { return d.Nak(t.Context(), 5*time.Second) }, want: `-NAK {"delay": 5000000000} to reply`},
+		"given back": {do: func(d *delivery) error { return d.Nak(t.Context(), 0) }, want: "-NAK to reply"},
+		"in work":    {do: func(d *delivery) error { return d.Extend(t.Context()) }, want: "in progress"},
 	} {
 		m := &spoken{}
-		s := &Source{opt: Options{Terminate: true}, request: func(_ context.Context, subject, text string) error { return m.say(text + " to " + subject) }}
+		s := &Source{request: func(_ context.Context, subject, text string) error { return m.say(text + " to " + subject) }}
 		d := &delivery{s: s, m: m, own: &consume.Message{}}
-		d.copied.Store(c.copied)
 		if err := c.do(d); err != nil || !slices.Equal(m.words, []string{c.want}) {
 			t.Errorf("%s: the server is told %q, %v; want %q", name, m.words, err, c.want)
 		}

@@ -22,11 +22,6 @@ type Options struct {
 	// PollWait is how long one pull waits for a message: 1 s by default, from
 	// 10 ms to 30 s. Serve may take that much longer to end.
 	PollWait time.Duration
-	// Terminate ends a message that was copied by Term with the reason, which
-	// the server publishes as an advisory, instead of by a double ack. The
-	// server does not answer Term: if it is lost, the message and its copy come
-	// again, the copy with the same driver.LetterID.
-	Terminate bool
 	// MaxDeliver accepts a consumer with a limit of deliveries. Run
 	// WatchMaxDeliver beside Serve then, or messages are lost. The server counts
 	// each delivery, also of a message that only waited, so Serve takes no more

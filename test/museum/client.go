@@ -16,7 +16,7 @@ var clients = []Mutant{
 		Name: "each attempt has a key of its own", Rule: "rule 15",
 		Dir: door, Func: "(*Transport).RoundTrip", Package: door, Run: "TestTransport_Attempts_SameKeyAndBytes",
 		Old: "out.Header[t.opt.KeyHeader] = []string{key}",
-		New: "out.Header[t.opt.KeyHeader] = []string{key[:1] + quoteKey(t.opt.NewKey())[1:]}",
+		New: "out.Header[t.opt.KeyHeader] = []string{key[:1] + quoteKey(newUUID())[1:]}",
 	},
 	{
 		Name: "a handler's request has a random key", Rule: "rule 15",

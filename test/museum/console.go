@@ -24,7 +24,7 @@ var consoles = []Mutant{
 	{
 		Name: "console: hidden bodies are shown", Rule: "console",
 		Dir: consoleDir, Func: "(*Console).answerOf", Package: consoleDir, Run: "TestRecord_Bodies",
-		Old: "!c.options.ShowBodies", New: "c.options.SearchTime == 0",
+		Old: "!c.options.ShowBodies", New: "c.options.Retention < 0",
 	},
 	{
 		Name: "console: a cookie is shown", Rule: "console",

@@ -189,22 +189,6 @@ func TestServe_StreamRecreated_RunsItsMessages(t *testing.T) {
 	}
 }
 
-func TestTerminate_Advisory_HasTheReason(t *testing.T) {
-	b := open(t, nil)
-	b.opt.Terminate = true
-	sub, err := b.js.Conn().SubscribeSync("$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED." + b.name + ".group")
-	if err != nil {
-		t.Fatal(err)
-	}
-	serve(t, consumer(t, func(context.Context, *semel.Execution, *consume.Message) error { return semel.Final(errors.New("no")) }, nil), b.Connect(t))
-	b.Publish(t, keyed("k"))
-	m, err := sub.NextMsg(patience)
-	if err != nil || !strings.Contains(string(m.Data), string(driver.ReasonFailed)) {
-		t.Fatalf("the advisory is %q, %v", m.Data, err)
-	}
-	until(t, "settled", func() bool { return b.Unsettled(t) == 0 })
-}
-
 // The server goes away and comes back, with messages in work and in the log.
 func TestServe_ServerRestarts_GoesOn(t *testing.T) {
 	dir := storeDir(t)
