@@ -65,7 +65,7 @@ func Run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		kong.Description("Semel makes an operation take effect once, however often its request arrives."),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exited = code }),
-		kong.Resolvers(program.Environment(getenv, optionNames())),
+		kong.Resolvers(variables(getenv)),
 		kong.ConfigureHelp(kong.HelpOptions{NoExpandSubcommands: true, WrapUpperBound: 100}),
 	)
 	if err != nil {
@@ -110,8 +110,21 @@ func commandOf(err error) string {
 	return command
 }
 
-// optionNames are the flags that SEMEL_ variables set.
-func optionNames() []string { return append(config.Names(), "json", "audit", "config", "log-level") }
+// variables reads flags from SEMEL_ variables. A command may run where the variables of a
+// proxy are set, as in its container: they tell it which store to open and how, but not what to
+// do. SEMEL_OPERATION must not narrow an erasure, nor SEMEL_LISTEN move a console. A
+// sweep does a part of the proxy's work, with the proxy's options.
+func variables(getenv func(string) string) kong.Resolver {
+	store := []string{"store", "encryption-keys", "hash-keys-file", "json", "audit"}
+	everywhere := program.Environment(getenv, store)
+	proxy := program.Environment(getenv, append(store, append(config.Names(), "config", "log-level")...))
+	return kong.ResolverFunc(func(ctx *kong.Context, parent *kong.Path, flag *kong.Flag) (any, error) {
+		if c := ctx.Command(); c == "proxy" || c == "sweep" {
+			return proxy.Resolve(ctx, parent, flag)
+		}
+		return everywhere.Resolve(ctx, parent, flag)
+	})
+}
 
 // wrong reports a mistake in a flag.
 func wrong(flag string, value any, want string) error {

@@ -12,8 +12,6 @@ import (
 	"testing/iotest"
 	"time"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/semel-go/semel/cmd/semel/internal/program"
 	"github.com/semel-go/semel/internal/proctest"
 )
@@ -181,32 +179,6 @@ func TestHelp_EveryCommand_HasExample(t *testing.T) {
 	}
 	if r := command(t); r.code != program.ExitOK || !strings.Contains(r.stdout, "proxy [flags]") {
 		t.Errorf("no arguments: %+v", r)
-	}
-}
-
-func TestEnvironment_OverridesFileNotFlags(t *testing.T) {
-	t.Parallel()
-	conf := write(t, "semel.yaml", "upstream: http://a\nscope: single\nlease: 1ms\ndrain: 2h\nwait: 1h\n")
-	vars := map[string]string{"SEMEL_CONFIG": conf, "SEMEL_LEASE": "2ms", "SEMEL_DRAIN": "3h", "SEMEL_REQUIRE_KEY": "false", "SEMEL_METHODS": "POST,put"}
-	r := commandIn(t, vars, "", "proxy", "--lease", "3ms")
-	for _, want := range []string{`--lease: "3ms"`, `--drain: "3h0m0s"`, `:5: wait: "1h0m0s"`, `--methods: "put"`} {
-		if !strings.Contains(r.stderr, want) {
-			t.Errorf("no %s in\n%s", want, r.stderr)
-		}
-	}
-}
-
-// The variable of --store serves every command with a store.
-func TestEnvironment_Store_AppliesToInspect(t *testing.T) {
-	t.Parallel()
-	vars := map[string]string{"SEMEL_STORE": "postgres://db/shop"}
-	var c cli
-	parser, err := kong.New(&c, kong.Resolvers(program.Environment(func(name string) string { return vars[name] }, optionNames())))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := parser.Parse([]string{"inspect", "list"}); err != nil || c.Inspect.List.Store != vars["SEMEL_STORE"] {
-		t.Errorf("inspect list: %q, %v", c.Inspect.List.Store, err)
 	}
 }
 
