@@ -140,13 +140,16 @@ func TestDeploy_EachFile_ProxyStartsAndProbesAnswer(t *testing.T) {
 		if option("store") == "" && !slices.Contains(s.env, "SEMEL_STORE") {
 			t.Errorf("%s has no store", name)
 		}
+		if strings.HasPrefix(option("scope"), "header:") && option("trusted-gateways") == "" {
+			t.Errorf("%s: each client could name its tenant: --scope is %s, without --trusted-gateways", name, option("scope"))
+		}
 		args := s.args[1:]
 		if s.args[0] != "proxy" {
 			t.Errorf("%s starts %q", name, s.args[0])
 		}
 		args = slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--json" }) // start reads the log as text
 		p := start(t, append(args, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--upstream", b.URL,
-			"--store", "sqlite:"+filepath.Join(t.TempDir(), "semel.db"))...) // the last of two equal options counts
+			"--trusted-gateways", "127.0.0.1", "--store", "sqlite:"+filepath.Join(t.TempDir(), "semel.db"))...) // the last of two equal options counts
 		for _, path := range []string{"/readyz", "/healthz"} {
 			eventually(t, time.Minute, name+": "+path, func() bool { status, _ := get(t, p.Admin+path); return status == http.StatusOK })
 		}
