@@ -223,3 +223,28 @@ func ExampleExecution_Step() {
 	// mail sent to 7
 	// <nil>
 }
+
+// Each call that has ended is counted once, by a library for metrics of your own.
+func ExampleEvent_Outcome() {
+	calls := map[string]int{} // stands for a counter with two labels
+	count := func(operation, outcome string) { calls[operation+" "+outcome]++ }
+
+	logEvents := semel.LogEvents(nil)
+	guard, err := semel.New(memstore.New(nil), &semel.Options{Observe: func(ctx context.Context, e semel.Event) {
+		if outcome := e.Outcome(); outcome != "" {
+			count(e.Operation, outcome) // with client_golang: calls.WithLabelValues(e.Operation, outcome).Inc()
+		}
+		logEvents(ctx, e) // because a function of your own turns the default log off
+	}})
+	if err != nil {
+		panic(err)
+	}
+	call := semel.Call{Operation: "mail", Tenant: "ann", Key: "welcome", Payload: semel.NoPayload()}
+	for range 3 { // a client that retries
+		if err := semel.Once(context.Background(), guard, call, func(context.Context, *semel.Execution) error { return nil }); err != nil {
+			panic(err)
+		}
+	}
+	fmt.Println(calls)
+	// Output: map[mail executed:1 mail replayed:2]
+}

@@ -24,7 +24,10 @@ func serve(st store.Store, handle func(semel.Runner) error) error {
 	if err != nil {
 		return err
 	}
-	run := tel.Runner(guard) // for Do, semelhttp.Middleware and consume.New
+	run := tel.Runner(guard)                     // for Do, semelhttp.Middleware and consume.New
+	if err := tel.CountInDoubt(st); err != nil { // the gauges of the calls in doubt, for alerts
+		return err
+	}
 	return handle(run)
 }
 

@@ -57,6 +57,7 @@ func TestReference_Metrics_AreWhatTheProgramsServe(t *testing.T) {
 		_, text := get(t, "http://"+w.targets[job]+"/metrics")
 		addSeries(all, job, text)
 	}
+	addSeries(all, "proxy --observe", observedSeries(t, w))
 	addSeries(all, "saga stats", sagaGauges(t))
 
 	var b strings.Builder
@@ -79,6 +80,25 @@ A Go program has [the metrics of OpenTelemetry](opentelemetry.md).
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", name, s.kind, labels, strings.Join(s.programs, ", "), pagetest.Cell(s.help))
 	}
 	pagetest.Check(t, "docs/reference/metrics.md", b.String())
+}
+
+// observedSeries is the part of the metrics of a proxy with --observe that other proxies do not
+// have, after a request that counts in each of them.
+func observedSeries(t *testing.T, w *watched) string {
+	t.Helper()
+	w.post(t.Context(), t, "crash", `{"crash": true}`)
+	var text string
+	eventually(t, "the observing proxy counts a request in doubt", func() bool {
+		_, text = get(t, "http://"+w.targets["observe"]+"/metrics")
+		return strings.Contains(text, "semel_observed_doubt_total{") && strings.Contains(text, "semel_observed_requests_total{")
+	})
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(strings.TrimPrefix(strings.TrimPrefix(line, "# HELP "), "# TYPE "), "semel_observed_") {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
 }
 
 // sagaGauges is what "semel saga stats --prometheus" writes.
