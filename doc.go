@@ -48,8 +48,11 @@
 // # Other packages
 //
 // Package store has the interface of the stores, and its subpackages have the
-// stores. Package semelhttp is for HTTP servers and clients, package consume for
-// consumers of messages. Package driver is for authors of stores, of HTTP
-// middleware and of consumers. The module requires no other module; stores and
+// stores. Calls come in through package semelhttp (HTTP servers and clients),
+// semelgrpc, semelconnect, semelmcp, semellambda or consume (messages of brokers).
+// Package saga is for work in several steps that are undone if a later one fails,
+// and package outbox for messages that a transaction sends. Packages sweep, erase
+// and console are for operation, and semelotel makes traces and metrics. Package
+// driver is for authors of stores, of HTTP middleware and of consumers. The module requires no other module; stores and
 // consumers that need a client library are modules of their own.
 package semel

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"sync"
 	"time"
 
 	"github.com/semel-go/semel"
@@ -36,10 +37,17 @@ func ExampleSaga_Work() {
 	}
 	o := Order{"o1", "ann"}
 
-	go orders.Work(ctx, nil) // until ctx ends; also takes up what a killed Do has left
+	var workers sync.WaitGroup
+	workers.Go(func() { // works until ctx ends, and also takes up what a killed Do has left
+		if err := orders.Work(ctx, nil); err != nil {
+			log.Print(err)
+		}
+	})
 	err = orders.Start(ctx, o.Customer, o.ID, o)
 
 	fmt.Println(<-shipped, err)
+	stop()         // as a signal does
+	workers.Wait() // before the process ends
 	// Output: o1 <nil>
 }
 
