@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/internal/bridge"
-	"github.com/semel-go/semel/internal/effect"
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/handlererr"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
 )
 
@@ -110,13 +110,13 @@ func (d driverGuard) Store() store.Store { return d.guard.store }
 func (d driverGuard) Options() Options { return d.guard.options }
 
 // RunSaga runs a saga, or a part of it, as a call of its own. The error of fn says how
-// the run ends: nil and a *Failure end the saga, effect.Pause lets it go on later, and
-// effect.Stuck parks it. If created is not zero, the call is the one whose record was
+// the run ends: nil and a *Failure end the saga, handlererr.Pause lets it go on later, and
+// handlererr.Stuck parks it. If created is not zero, the call is the one whose record was
 // created then, and its payload is not compared. The end of ctx ends a wait for the
 // claim, and not the context of fn.
 func (d driverGuard) RunSaga(ctx context.Context, call Call, created time.Time, fn Handler) (Result, error) {
 	g := d.guard
-	call.Operation += lapsed.SagaSuffix
+	call.Operation += protocol.SagaSuffix
 	call.saga, call.reserved = true, created
 	if err := g.check(&call); err != nil {
 		return Result{}, err
@@ -134,14 +134,14 @@ func (g *Guard) sagaSettlement(x *Execution, o store.Outcome, err error) (store.
 	if err == nil {
 		return g.completion(o), EventExecuted, nil
 	}
-	s := store.Settlement{State: store.Released, Attempt: x.attempt, Error: errorText(err), Keep: lapsed.Forever}
-	if stuck, ok := errors.AsType[*effect.Stuck](err); ok {
+	s := store.Settlement{State: store.Released, Attempt: x.attempt, Error: errorText(err), Keep: protocol.UnfinishedSagaRetention}
+	if stuck, ok := errors.AsType[*handlererr.Stuck](err); ok {
 		s.State = store.Unknown
 		return s, EventParked, x.failure(ErrParked, textOnly(stuck))
 	}
-	if pause, ok := errors.AsType[*effect.Pause](err); ok {
+	if pause, ok := errors.AsType[*handlererr.Pause](err); ok {
 		s.Attempt = pause.Attempt
-		if pause.Unbegun {
+		if pause.NothingRecorded {
 			s.Keep = 0
 		}
 		if pause.Err == nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/semel-go/semel/internal/effect"
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/handlererr"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/encrypted"
 )
@@ -88,7 +88,7 @@ type Error struct {
 // Error returns the reason, the operation, RetryAfter and the cause in one line.
 func (e *Error) Error() string {
 	s := e.Reason.Error()
-	if errors.Is(e.Reason, ErrParked) && lapsed.IsSaga(store.Key{Operation: e.Operation}) {
+	if errors.Is(e.Reason, ErrParked) && protocol.IsSaga(store.Key{Operation: e.Operation}) {
 		s = "semel: saga stuck" // nothing has to be in doubt
 	}
 	if e.Operation != "" {
@@ -147,12 +147,12 @@ func withoutOutcome(err error) error {
 // ErrOutcomeNotStored in it is of a step or of another call: of this call it would say
 // that its work is done.
 func handlerError(err error) error {
-	err = effect.Readable(err)
+	err = handlererr.Readable(err)
 	switch {
 	case !errors.Is(err, ErrNotKept) && !errors.Is(err, ErrOutcomeNotStored):
 		return err
-	case effect.None(err):
-		return &effect.NoEffect{Err: &notOutcome{err}}
+	case handlererr.IsNoEffect(err):
+		return &handlererr.NoEffect{Err: &notOutcome{err}}
 	}
 	return &notOutcome{err}
 }
@@ -211,7 +211,7 @@ func Final(err error) error {
 	if err == nil {
 		return nil
 	}
-	err = effect.Readable(err)
+	err = handlererr.Readable(err)
 	if _, ok := errors.AsType[*Failure](err); ok {
 		return err
 	}
@@ -226,7 +226,7 @@ func NoEffect(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &effect.NoEffect{Err: effect.Readable(err)}
+	return &handlererr.NoEffect{Err: handlererr.Readable(err)}
 }
 
 // CodeAttemptsExhausted is the code of the Failure with which a key ends after
@@ -241,7 +241,9 @@ func (f *Failure) validUTF8() *Failure {
 	return &Failure{Code: strings.ToValidUTF8(f.Code, "\ufffd"), Message: strings.ToValidUTF8(f.Message, "\ufffd"), Data: f.Data}
 }
 
-func (f *Failure) outcome() (store.Outcome, error) { return lapsed.FailureOutcome(lapsed.Failure(*f)) }
+func (f *Failure) outcome() (store.Outcome, error) {
+	return protocol.FailureOutcome(protocol.Failure(*f))
+}
 
 // checkDecrypted refuses an outcome that is encrypted, for a Guard without
 // Options.Encryption.
@@ -258,8 +260,8 @@ func failureOf(o store.Outcome) error {
 		return &Failure{Code: "failure_not_kept", Message: "the failure was too large to keep"}
 	}
 	var f Failure
-	if o.Codec != lapsed.FailureCodec {
-		return fmt.Errorf("the kept failure has codec %q, not %q: %w", o.Codec, lapsed.FailureCodec, store.ErrCorrupt)
+	if o.Codec != protocol.FailureCodec {
+		return fmt.Errorf("the kept failure has codec %q, not %q: %w", o.Codec, protocol.FailureCodec, store.ErrCorrupt)
 	}
 	if err := json.Unmarshal(o.Body, &f); err != nil {
 		return fmt.Errorf("the kept failure: %w: %w", err, store.ErrCorrupt)

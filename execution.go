@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/semel-go/semel/internal/held"
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
+	"github.com/semel-go/semel/internal/txevents"
 	"github.com/semel-go/semel/store"
 )
 
@@ -57,7 +57,7 @@ const (
 func (g *Guard) newExecution(r *store.Record, started instant) *Execution {
 	x := &Execution{
 		guard: g, policy: r.Policy, key: r.Key, lease: r.Lease(), attempt: r.Attempt, fingerprint: r.Fingerprint.Sum, started: started,
-		created: r.Created, begins: beganLife(r), interrupted: lapsed.Interrupted(r.Key, r.FormerOwners),
+		created: r.Created, begins: beganLife(r), interrupted: protocol.DecisionInterrupted(r.Key, r.FormerOwners),
 	}
 	x.own.x, x.journal = x, &x.own
 	return x
@@ -205,7 +205,7 @@ type executionKey struct{}
 // handlerContext is the context of the handler. It ends with the caller's
 // context, with the run, or when the lease may be lost.
 func (x *Execution) handlerContext(ctx context.Context) (context.Context, context.CancelCauseFunc) {
-	return context.WithCancelCause(context.WithValue(held.Without(ctx), executionKey{}, x))
+	return context.WithCancelCause(context.WithValue(txevents.Without(ctx), executionKey{}, x))
 }
 
 // FromContext finds the run that a context belongs to. It is for handlers that do

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/semel-go/semel/internal/effect"
+	"github.com/semel-go/semel/internal/handlererr"
 	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
 )
@@ -130,7 +130,7 @@ func (g *Guard) fingerprint(p *Payload) store.Fingerprint {
 }
 
 // errorText is what a record keeps of an error.
-func errorText(err error) string { return effect.Text(err) }
+func errorText(err error) string { return handlererr.Text(err) }
 
 // The methods below bound how long the Guard waits for an answer of the store. Three
 // kinds of calls have limits of their own: renewals (less than a fifth of the lease), the

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/internal/callback"
-	"github.com/semel-go/semel/internal/held"
+	"github.com/semel-go/semel/internal/txevents"
 	"github.com/semel-go/semel/store"
 )
 
@@ -72,7 +72,7 @@ func (g *Guard) observe(ctx context.Context, e Event, k store.Key) {
 		return
 	}
 	e.Operation, e.Tenant, e.Key = k.Operation, k.Tenant, k.Short()
-	if h := held.From(ctx); h != nil {
+	if h := txevents.From(ctx); h != nil {
 		h.Add(e.EndsCall, func(err error) { g.report(ctx, e.afterTx(err)) })
 		return
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/internal/callback"
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/encrypted"
 )
@@ -221,7 +221,7 @@ func (o *Options) validate() error {
 		switch {
 		case c == nil:
 			bad("Codecs[%d]: is nil", i)
-		case c.Name() == "" || c.Name() == lapsed.FailureCodec || c.Name() == encrypted.Codec || names[c.Name()]:
+		case c.Name() == "" || c.Name() == protocol.FailureCodec || c.Name() == encrypted.Codec || names[c.Name()]:
 			bad("Codecs[%d]: the name %q is empty, reserved or used twice", i, c.Name())
 		default:
 			names[c.Name()] = true

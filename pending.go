@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/encrypted"
 )
@@ -96,7 +96,7 @@ func (c *pendingCall) admit(ctx context.Context, a *admission) error {
 				c.observe(ctx, EventTakenOver, &f.Record, nil)
 			}
 		case store.DoPark:
-			*f, err = c.park(ctx, r, lapsed.LastText(r))
+			*f, err = c.park(ctx, r, protocol.LastAttemptText(r))
 		case store.Exhausted:
 			*f, err = c.exhaust(ctx, r, d.Policy)
 		case store.Parked:

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
 )
 
@@ -52,7 +52,7 @@ func (g *Guard) settlement(v Verdict, attempt int) (store.Settlement, error) {
 		}
 		s.State, s.Outcome = store.Completed, g.limit(o)
 	case didNotHappen:
-		s.State, s.Error = store.Released, lapsed.ReconciledNoEffect
+		s.State, s.Error = store.Released, protocol.ReconciledNoEffect
 	case failedForGood:
 		f := v.failure
 		if f == nil {
@@ -73,7 +73,7 @@ var errUndecided = errors.New("the reconciler does not know")
 // was first.
 func (g *Guard) reconcile(ctx context.Context, r *store.Record) error {
 	p := g.change(r, store.Processing, r.LastError)
-	p.Policy, p.Holder = store.Park, g.options.Holder+lapsed.ReconcilerSuffix
+	p.Policy, p.Holder = store.Park, g.options.Holder+protocol.ReconcilerSuffix
 	// If the reconciler cannot start, the record returns to Unknown and never to
 	// Released, which would mean that the effect did not happen.
 	c := pendingCall{guard: g, key: r.Key, undoState: store.Unknown}
@@ -114,7 +114,7 @@ func (g *Guard) settleReconciled(x *Execution, r *store.Record, v Verdict, err e
 	if err == nil {
 		err = errUndecided
 	}
-	return store.Settlement{State: store.Unknown, Attempt: x.attempt, Error: lapsed.Undecided(r, errorText(err))}, EventParked, err
+	return store.Settlement{State: store.Unknown, Attempt: x.attempt, Error: protocol.UndecidedText(r, errorText(err))}, EventParked, err
 }
 
 // Reconcile asks Options.Reconcile about the parked calls of an operation, one
@@ -176,7 +176,7 @@ func (g *Guard) listParked(ctx context.Context, operation string, limit int) (pa
 			}
 			return parked, append(errs, &Error{Reason: ErrUnavailable, Operation: operation, Cause: err})
 		}
-		if lapsed.IsSaga(f.Record.Key) { // only an operator decides about a saga
+		if protocol.IsSaga(f.Record.Key) { // only an operator decides about a saga
 			continue
 		}
 		// Undecidable calls must not crowd out the rest.
@@ -198,7 +198,7 @@ func (g *Guard) Resolve(ctx context.Context, seen store.Record, v Verdict) error
 	if g == nil || g.store == nil {
 		return invalid(op, errZeroGuard)
 	}
-	if lapsed.IsSaga(seen.Key) {
+	if protocol.IsSaga(seen.Key) {
 		return invalid(op, errors.New("seen: is the record of a saga, and a verdict would not undo its steps; use saga.Intervene"))
 	}
 	if v.kind == undecided {
@@ -214,7 +214,7 @@ func (g *Guard) Resolve(ctx context.Context, seen store.Record, v Verdict) error
 	p := g.change(&seen, s.State, s.Error)
 	p.Outcome = s.Outcome
 	if p.State == store.Released {
-		p.Error = lapsed.ResolvedNoEffect
+		p.Error = protocol.ResolvedNoEffect
 		p.Attempt = 0 // the operator's decision counts for more than the limit of attempts
 	}
 	return g.applyDecision(ctx, &seen, p, Event{Kind: EventReconciled})
@@ -257,7 +257,7 @@ func (g *Guard) Reopen(ctx context.Context, seen store.Record, why string) error
 	switch {
 	case g == nil || g.store == nil:
 		return invalid(op, errZeroGuard)
-	case lapsed.IsSaga(seen.Key):
+	case protocol.IsSaga(seen.Key):
 		return invalid(op, errors.New("seen: is the record of a saga, whose steps are undone, so that it would fail again; start one with another id"))
 	case strings.TrimSpace(why) == "":
 		return invalid(op, errors.New("why: is empty; say who reopens the key and for what reason"))
@@ -267,7 +267,7 @@ func (g *Guard) Reopen(ctx context.Context, seen store.Record, why string) error
 	if err := g.checkSteps(ctx, &seen); err != nil {
 		return err
 	}
-	cause := errors.New(lapsed.Reopened + why)
+	cause := errors.New(protocol.Reopened + why)
 	p := g.change(&seen, store.Released, errorText(cause))
 	p.Attempt = 0
 	return g.applyDecision(ctx, &seen, p, Event{Kind: EventReopened, Err: cause})
@@ -286,7 +286,7 @@ func (g *Guard) checkSteps(ctx context.Context, seen *store.Record) error {
 	if err == nil && len(steps) > 0 {
 		err = checkDecrypted(&seen.Outcome) // its code counts
 	}
-	switch why := lapsed.WhyNotReopened(seen, steps); {
+	switch why := protocol.ReopenRefusal(seen, steps); {
 	case errors.Is(err, store.ErrLeaseLost):
 		return &Error{Reason: store.ErrChanged, Operation: seen.Key.Operation}
 	case errors.Is(err, store.ErrCorrupt):

@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
 )
 
@@ -71,7 +71,7 @@ func (g *Guard) Reserve(ctx context.Context, call Call) (Ticket, error) {
 			case store.TakeOver:
 				d.Action = store.Execute
 			case store.DoPark:
-				f, err = c.park(ctx, r, lapsed.LastText(r))
+				f, err = c.park(ctx, r, protocol.LastAttemptText(r))
 				continue
 			}
 		}

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/semel-go/semel/internal/effect"
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/handlererr"
 	"github.com/semel-go/semel/internal/leaseend"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
 )
 
@@ -46,7 +46,7 @@ func (g *Guard) Run(ctx context.Context, call Call, fn Handler) (Result, error) 
 // expires meanwhile, the next call of the first key runs beside the rerun.
 func (g *Guard) rerun(ctx context.Context, call Call, fn Handler) (Result, error) {
 	// The payload and the token were compared with the call's own record.
-	call.Operation += lapsed.RerunSuffix
+	call.Operation += protocol.RerunSuffix
 	call.Payload, call.reserved, call.rerun = NoPayload(), time.Time{}, true
 	c := g.newPendingCall(call)
 	c.call.MaxAttempts = 0 // crashed reads must not fail the second key for good
@@ -62,7 +62,7 @@ func (g *Guard) rerun(ctx context.Context, call Call, fn Handler) (Result, error
 		s := store.Settlement{State: store.Released, Attempt: x.attempt - 1, Keep: g.options.Lease}
 		if err != nil {
 			s.Error = errorText(err)
-			return s, EventReleased, effect.Finish(err)
+			return s, EventReleased, handlererr.HideNoEffect(err)
 		}
 		return s, EventExecuted, nil
 	})
@@ -82,7 +82,7 @@ func (g *Guard) execute(ctx context.Context, a *admission, fn Handler, settle se
 		settle, x.mayComplete = g.settlementOf, true
 	case x.reconciling:
 		x.journal.kind = stepsReadOnly
-	case !lapsed.IsSaga(x.key): // a rerun runs its steps again, too
+	case !protocol.IsSaga(x.key): // a rerun runs its steps again, too
 		x.journal.kind = stepsUnrecorded
 	}
 	handlerCtx, cancel := x.handlerContext(ctx)
@@ -99,7 +99,7 @@ func (g *Guard) execute(ctx context.Context, a *admission, fn Handler, settle se
 	o, err := g.call(ctx, handlerCtx, x, fn, settle)
 	if x.isCompleted() {
 		g.observeEnd(ctx, x, EventExecuted, err)
-		return Result{Outcome: o, codecs: g.options.Codecs}, effect.Finish(err)
+		return Result{Outcome: o, codecs: g.options.Codecs}, handlererr.HideNoEffect(err)
 	}
 	s, kind, err := settle(x, o, err)
 	return g.conclude(ctx, x, o, s, kind, err)
@@ -143,12 +143,12 @@ func (g *Guard) settlementOf(x *Execution, o store.Outcome, err error) (store.Se
 		return g.completion(o), EventExecuted, nil
 	}
 	s := store.Settlement{State: store.Released, Attempt: x.attempt, Error: errorText(err), Keep: g.options.Retention}
-	if effect.None(err) {
+	if handlererr.IsNoEffect(err) {
 		s.Attempt--
 		if x.begins && x.fingerprint != "" && !x.stepped.Load() {
 			s.Keep = 0 // nothing has happened under the key, so it is free for another payload
 		}
-		return s, EventReleased, effect.Finish(err)
+		return s, EventReleased, handlererr.HideNoEffect(err)
 	}
 	if f, ok := errors.AsType[*Failure](err); ok && f != nil {
 		f = f.validUTF8()
@@ -234,11 +234,11 @@ func (g *Guard) runUnprotected(ctx context.Context, c *pendingCall, fn Handler) 
 	err = handlerError(err)
 	g.observeEnd(ctx, x, EventUnprotected, err)
 	if err != nil {
-		return Result{}, fmt.Errorf("semel: ran without a record: %w", effect.Finish(err))
+		return Result{}, fmt.Errorf("semel: ran without a record: %w", handlererr.HideNoEffect(err))
 	}
 	return Result{Outcome: o, codecs: g.options.Codecs}, nil
 }
 
 func exhaustedFailure(attempts int, last string) *Failure {
-	return &Failure{Code: CodeAttemptsExhausted, Message: lapsed.ExhaustedText(attempts, last)}
+	return &Failure{Code: CodeAttemptsExhausted, Message: protocol.ExhaustedText(attempts, last)}
 }

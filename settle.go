@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
 )
@@ -128,10 +128,10 @@ func (g *Guard) sendAgain(ctx context.Context, seen *store.Seen, p store.Proposa
 // gives the attempt back, too. If the claim began a life of the key, nothing has happened
 // in it, so the record expires, and the key is free for another payload.
 func (g *Guard) undoClaim(ctx context.Context, r *store.Record, state store.State) {
-	s := store.Settlement{State: state, Attempt: r.Attempt, Error: r.LastError, Keep: lapsed.Keep(r.Key, g.options.Retention)}
+	s := store.Settlement{State: state, Attempt: r.Attempt, Error: r.LastError, Keep: protocol.KeepReleased(r.Key, g.options.Retention)}
 	if state == store.Released {
 		s.Attempt, s.Error = max(0, r.Attempt-1), "the caller left before the handler started"
-		if beganLife(r) && (r.Fingerprint.Sum != "" || lapsed.IsSaga(r.Key)) {
+		if beganLife(r) && (r.Fingerprint.Sum != "" || protocol.IsSaga(r.Key)) {
 			s.Keep = 0
 		}
 	}
@@ -147,7 +147,7 @@ func (g *Guard) undoClaim(ctx context.Context, r *store.Record, state store.Stat
 // firstClaim proposes a record for a key that has none.
 func (c *pendingCall) firstClaim() store.Proposal {
 	return store.Proposal{
-		Key: c.key, State: store.Processing, Policy: c.call.Policy, Owner: lapsed.NewOwner(), Holder: c.guard.options.Holder,
+		Key: c.key, State: store.Processing, Policy: c.call.Policy, Owner: protocol.NewOwner(), Holder: c.guard.options.Holder,
 		Fingerprint: c.call.Fingerprint, Attempt: 1, Lease: c.guard.options.Lease, Keep: c.guard.options.Retention,
 	}
 }
@@ -171,7 +171,7 @@ func (c *pendingCall) nextClaim(r *store.Record, d store.Decision, to store.Stat
 // change proposes another state for a record, and keeps what it says of the call.
 func (g *Guard) change(r *store.Record, to store.State, lastErr string) store.Proposal {
 	return store.Proposal{
-		Key: r.Key, State: to, Policy: r.Policy, Owner: lapsed.NewOwner(), Holder: g.options.Holder, Fingerprint: r.Fingerprint,
+		Key: r.Key, State: to, Policy: r.Policy, Owner: protocol.NewOwner(), Holder: g.options.Holder, Fingerprint: r.Fingerprint,
 		Attempt: r.Attempt, Keep: g.keep(r.Key, to), Error: lastErr, FormerOwners: r.FormerOwnersAfter(to),
 	}
 }
@@ -179,7 +179,7 @@ func (g *Guard) change(r *store.Record, to store.State, lastErr string) store.Pr
 // keep is how long a record is kept in a state that expires.
 func (g *Guard) keep(k store.Key, in store.State) time.Duration {
 	if in == store.Released {
-		return lapsed.Keep(k, g.options.Retention)
+		return protocol.KeepReleased(k, g.options.Retention)
 	}
 	return g.options.Retention
 }
@@ -199,9 +199,9 @@ func (c *pendingCall) park(ctx context.Context, r *store.Record, why string) (st
 
 // exhaust ends a key that has no attempt left.
 func (c *pendingCall) exhaust(ctx context.Context, r *store.Record, policy Policy) (store.Found, error) {
-	last := lapsed.LastText(r)
+	last := protocol.LastAttemptText(r)
 	if policy == Park {
-		return c.park(ctx, r, lapsed.ExhaustedText(r.Attempt, last))
+		return c.park(ctx, r, protocol.ExhaustedText(r.Attempt, last))
 	}
 	failure := exhaustedFailure(r.Attempt, last)
 	o, err := failure.outcome()

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/semel-go/semel/internal/effect"
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/handlererr"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
 )
 
@@ -27,7 +27,7 @@ func (g *Guard) runStep(ctx context.Context, call Call, fn Handler) (Result, err
 	defer cancel(nil)
 	res, use, err := s.run(ctx, handlerCtx, fn)
 	s.end(use)
-	return res, effect.Finish(err)
+	return res, handlererr.HideNoEffect(err)
 }
 
 // runningStep is one use of a step in one run of its call.
@@ -151,7 +151,7 @@ func (s *runningStep) run(ctx, handlerCtx context.Context, fn Handler) (Result, 
 	step, kind, err := s.outcome(o, err)
 	if step == nil {
 		s.guard.observeEnd(ctx, s.x, kind, err)
-		if effect.None(err) {
+		if handlererr.IsNoEffect(err) {
 			return Result{}, stepFree, err
 		}
 		return Result{}, stepInDoubt, err
@@ -178,7 +178,7 @@ func (s *runningStep) outcome(o store.Outcome, err error) (step *store.Step, kin
 		return s.journal.fit(s, step), EventExecuted, nil
 	}
 	f, ok := errors.AsType[*Failure](err)
-	if !ok || f == nil || effect.None(err) {
+	if !ok || f == nil || handlererr.IsNoEffect(err) {
 		return nil, EventReleased, err
 	}
 	f = f.validUTF8()
@@ -270,8 +270,8 @@ const longestTombstone = 2 << 10
 
 // maxResults is the size of the record's steps beyond which no result is kept.
 func (j *journal) maxResults() int {
-	if lapsed.IsSaga(j.x.lease.Key) {
-		return store.MaxStepBytes - lapsed.SagaRoom
+	if protocol.IsSaga(j.x.lease.Key) {
+		return store.MaxStepBytes - protocol.SagaReserveBytes
 	}
 	return store.MaxStepBytes
 }

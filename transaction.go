@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/semel-go/semel/internal/effect"
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/handlererr"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
 )
 
@@ -102,11 +102,11 @@ func (t *txCall) end(err error) (Result, error) {
 	if err == nil {
 		err = t.kept
 	}
-	return t.result, effect.Finish(err)
+	return t.result, handlererr.HideNoEffect(err)
 }
 
-// heldIn gives a claim in a transaction its holder.
-func (t *txCall) heldIn(ctx context.Context, p store.Proposal) store.Proposal {
+// withHolder gives a claim in a transaction its holder.
+func (t *txCall) withHolder(ctx context.Context, p store.Proposal) store.Proposal {
 	if f := t.guard.options.TxHolder; f != nil {
 		p.Holder = f(ctx, p.Holder)
 	}
@@ -114,7 +114,7 @@ func (t *txCall) heldIn(ctx context.Context, p store.Proposal) store.Proposal {
 }
 
 func (t *txCall) firstClaimIn(ctx context.Context) store.Proposal {
-	return t.heldIn(ctx, t.firstClaim())
+	return t.withHolder(ctx, t.firstClaim())
 }
 
 // claim claims the key. If the handler must not run, the Execution is nil, and
@@ -138,7 +138,7 @@ func (t *txCall) claim(ctx context.Context) (*Execution, error) {
 	d := t.decide(r, f.Now)
 	switch d.Action {
 	case store.Execute, store.TakeOver:
-		f, err = t.tx.Swap(ctx, r.Seen(), t.heldIn(ctx, t.nextClaim(r, d, store.Processing)))
+		f, err = t.tx.Swap(ctx, r.Seen(), t.withHolder(ctx, t.nextClaim(r, d, store.Processing)))
 		if errors.Is(err, store.ErrNotFound) && !t.isRedeemed() {
 			f, err = t.tx.Claim(ctx, t.firstClaimIn(ctx)) // the record was swept after the look
 		}
@@ -157,9 +157,9 @@ func (t *txCall) claim(ctx context.Context) (*Execution, error) {
 	case store.DoPark, store.Parked:
 		return nil, t.refuse(ctx, ErrParked, 0, lastError(r))
 	case store.Exhausted:
-		last := lapsed.LastText(r)
+		last := protocol.LastAttemptText(r)
 		if d.Policy == Park {
-			return nil, t.refuse(ctx, ErrParked, 0, errors.New(lapsed.ExhaustedText(r.Attempt, last)))
+			return nil, t.refuse(ctx, ErrParked, 0, errors.New(protocol.ExhaustedText(r.Attempt, last)))
 		}
 		t.kept = exhaustedFailure(r.Attempt, last)
 		t.pendingCall.end(ctx, EventFailed, r, t.kept)
@@ -204,7 +204,7 @@ func (t *txCall) settle(ctx context.Context, x *Execution, o store.Outcome, err 
 	s, kind := g.completion(o), EventExecuted
 	if err != nil {
 		f, ok := errors.AsType[*Failure](err)
-		if !ok || f == nil || effect.None(err) {
+		if !ok || f == nil || handlererr.IsNoEffect(err) {
 			g.observeEnd(ctx, x, EventReleased, err)
 			return err
 		}
@@ -240,7 +240,7 @@ func (g *Guard) runStepIn(ctx context.Context, tx store.Tx, call Call, fn Handle
 	defer cancel(nil)
 	res, use, err := s.runIn(ctx, handlerCtx, fn)
 	s.end(use)
-	return res, effect.Finish(err)
+	return res, handlererr.HideNoEffect(err)
 }
 
 // runIn runs the step in a transaction, together with its record.

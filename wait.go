@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
 )
@@ -26,7 +26,7 @@ func (c *pendingCall) waitForEnd(ctx context.Context, r *store.Record, left time
 	if rest <= 0 {
 		return c.refuse(ctx, ErrInProgress, left, nil)
 	}
-	if r.State == store.Processing && !lapsed.IsReconcilers(r) { // no attempt fails while a reconciler asks
+	if r.State == store.Processing && !protocol.IsReconcilerClaim(r) { // no attempt fails while a reconciler asks
 		c.waitedFor = r.Attempt
 	}
 	w, ok := g.waiters.join(r.Key, g.options.MaxWaiters)

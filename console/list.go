@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/outbox"
 	"github.com/semel-go/semel/store"
 )
@@ -108,7 +108,7 @@ func (c *Console) overview(ctx context.Context, _ *http.Request) (any, error) {
 // inDoubt lists the stuck sagas, or the calls in doubt that are no sagas.
 func (c *Console) inDoubt(ctx context.Context, sagas bool) (list, error) {
 	f := store.Filter{States: []store.State{store.Unknown}, Repeats: true}
-	return c.read(ctx, f, func(found *store.Found) bool { return lapsed.IsSaga(found.Record.Key) == sagas })
+	return c.read(ctx, f, func(found *store.Found) bool { return protocol.IsSaga(found.Record.Key) == sagas })
 }
 
 // filter is the form of the list of records.

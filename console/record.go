@@ -15,7 +15,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/internal/acts"
 	"github.com/semel-go/semel/internal/history"
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/saga"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/encrypted"
@@ -29,7 +29,7 @@ type recordPage struct {
 	OwnersKept   int // earlier ones are not kept; 0: there were none
 	// The forms that are possible.
 	CanResolve, CanReopen, CanDecide bool
-	WhyNotReopened                   string // of a failed call with recorded steps
+	ReopenRefusal                    string // of a failed call with recorded steps
 	IsHTTP                           bool   // the answer has a status and headers
 	Stuck                            history.StuckSaga
 }
@@ -71,10 +71,10 @@ func (c *Console) record(ctx context.Context, r *http.Request) (any, error) {
 	inDoubt := f.Record.State == store.Unknown
 	p.CanResolve, p.CanDecide = inDoubt && !p.Saga, inDoubt && p.Saga && !unread // a decision about a saga names its steps
 	if f.Record.State == store.Failed && !p.Saga && !unread {
-		if p.WhyNotReopened = lapsed.WhyNotReopened(&f.Record, steps); p.WhyNotReopened != "" && f.Record.Outcome.Codec == encrypted.Codec {
-			p.WhyNotReopened = "has recorded steps, and only its result tells whether its attempts were used up; start the console with the encryption keys"
+		if p.ReopenRefusal = protocol.ReopenRefusal(&f.Record, steps); p.ReopenRefusal != "" && f.Record.Outcome.Codec == encrypted.Codec {
+			p.ReopenRefusal = "has recorded steps, and only its result tells whether its attempts were used up; start the console with the encryption keys"
 		}
-		p.CanReopen = p.WhyNotReopened == ""
+		p.CanReopen = p.ReopenRefusal == ""
 	}
 	if p.CanDecide {
 		p.Stuck = history.StuckOf(&f.Record, steps)
@@ -184,7 +184,7 @@ func (c *Console) changeRecord(ctx context.Context, operator string, form url.Va
 		return "", err
 	}
 	return which, c.audited(ctx, act, func() error {
-		if which != "decide" && lapsed.IsSaga(r.Key) {
+		if which != "decide" && protocol.IsSaga(r.Key) {
 			return badInput(onlySagas)
 		}
 		return carryOut(r, operator+": "+reason)

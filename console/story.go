@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/internal/history"
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/encrypted"
 )
@@ -45,7 +45,7 @@ func (c *Console) story(f *store.Found, steps []store.Step) []event {
 	}
 	past := history.Of(r)
 	before, present := past[:len(past)-1], &past[len(past)-1]
-	if !lapsed.IsSaga(r.Key) { // the steps of a saga say more
+	if !protocol.IsSaga(r.Key) { // the steps of a saga say more
 		for i := range before {
 			story = append(story, event{When: before[i].When, What: before[i].What, Detail: before[i].By, Failed: before[i].Failed})
 		}

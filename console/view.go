@@ -11,8 +11,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/internal/lasterror"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/encrypted"
 )
@@ -56,7 +56,7 @@ func link(k store.Key) string {
 func entryOf(f *store.Found) entry {
 	r := &f.Record
 	e := entry{
-		Key: r.Key, Hash: r.Key.Short(), Link: link(r.Key), Saga: lapsed.IsSaga(r.Key), Fence: r.Fence, Attempts: r.Attempt, Policy: r.Policy.String(),
+		Key: r.Key, Hash: r.Key.Short(), Link: link(r.Key), Saga: protocol.IsSaga(r.Key), Fence: r.Fence, Attempts: r.Attempt, Policy: r.Policy.String(),
 		Holder: r.Holder, Error: lasterror.Shown(r), Created: r.Created, Updated: r.Updated, Until: r.Until, Completed: r.Completed, Expires: r.Expires, Now: f.Now,
 	}
 	if m, ok := lasterror.Of(r); ok {
@@ -64,7 +64,7 @@ func entryOf(f *store.Found) entry {
 	}
 	e.Work = e.Key.Operation
 	if e.Saga {
-		e.Work = "saga " + strings.TrimSuffix(e.Work, lapsed.SagaSuffix)
+		e.Work = "saga " + strings.TrimSuffix(e.Work, protocol.SagaSuffix)
 	}
 	e.State, e.Note = stateInWords(f, e.Saga)
 	return e

@@ -13,10 +13,10 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/internal/bridge"
-	"github.com/semel-go/semel/internal/effect"
-	"github.com/semel-go/semel/internal/held"
+	"github.com/semel-go/semel/internal/handlererr"
 	"github.com/semel-go/semel/internal/leaseend"
 	"github.com/semel-go/semel/internal/names"
+	"github.com/semel-go/semel/internal/txevents"
 	"github.com/semel-go/semel/store"
 )
 
@@ -48,22 +48,22 @@ func RunIn(ctx context.Context, g *semel.Guard, tx store.Tx, call semel.Call, fn
 	return bridge.Guard(g).(guardMethods).RunIn(ctx, tx, call, fn)
 }
 
-// HeldEvents keeps the events of a call in a transaction that the store commits, so that
+// TxEvents keeps the events of a call in a transaction that the store commits, so that
 // they say what became of it. The zero value is ready for use. Not safe for concurrent use.
-type HeldEvents struct{ events held.Events }
+type TxEvents struct{ buffer txevents.Buffer }
 
-// Context returns a context for RunIn and TxCall, so that h keeps the events of the call. The
+// Context returns a context for RunIn and TxCall, so that e keeps the events of the call. The
 // handler's own calls report theirs at once.
-func (h *HeldEvents) Context(ctx context.Context) context.Context { return held.With(ctx, &h.events) }
+func (e *TxEvents) Context(ctx context.Context) context.Context { return txevents.With(ctx, &e.buffer) }
 
-// Forget drops the events of a transaction that was rolled back and runs again.
-func (h *HeldEvents) Forget() { h.events.Forget() }
+// Discard drops the events of a transaction that was rolled back and runs again.
+func (e *TxEvents) Discard() { e.buffer.Discard() }
 
 // End reports the events of a call that has ended with err, and no more than one that
 // ends the call; ended is false if there was none. If err is neither nil nor a
 // *semel.Failure, a result that was to be kept is reported as semel.EventNotStored, and a
 // replay, unless err is semel.ErrNotKept, as semel.EventRefused.
-func (h *HeldEvents) End(err error) (ended bool) { return h.events.End(err) }
+func (e *TxEvents) End(err error) (ended bool) { return e.buffer.End(err) }
 
 // Committed tells Semel that the transaction of a RunIn has committed, and with it the
 // step whose run is x, so that a second use of the step's name in the same run of its call
@@ -165,16 +165,16 @@ func Completed(x *semel.Execution) bool {
 // ReadableError returns err or, if a method of it panics, another error that says so.
 // A store, middleware or a consumer that reads the error of a user's function makes it
 // readable first: a handler has had its effect, and a panic could end the process.
-func ReadableError(err error) error { return effect.Readable(err) }
+func ReadableError(err error) error { return handlererr.Readable(err) }
 
 // ErrorText is what a record keeps of an error: its first 500 bytes, in valid UTF-8 and
 // without NUL. A store that records the error of a handler by itself, and not by a
 // settlement of a Guard, records this text.
-func ErrorText(err error) string { return effect.Text(err) }
+func ErrorText(err error) string { return handlererr.Text(err) }
 
 // IsNoEffect reports whether a handler's error is marked by semel.NoEffect. A joined
 // error is marked only if each of its parts is.
-func IsNoEffect(err error) bool { return effect.None(err) }
+func IsNoEffect(err error) bool { return handlererr.IsNoEffect(err) }
 
 // maxRetryHint is the longest RetryHint for a run in progress.
 const maxRetryHint = 30 * time.Second

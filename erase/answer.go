@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/encrypted"
 )
@@ -54,7 +54,7 @@ func (e *eraser) eraseAnswer(ctx context.Context, f *store.Found) error {
 		return err
 	}
 	p := store.Proposal{
-		Key: r.Key, State: r.State, Policy: r.Policy, Owner: lapsed.NewOwner(), Holder: erasedHolder, Fingerprint: r.Fingerprint,
+		Key: r.Key, State: r.State, Policy: r.Policy, Owner: protocol.NewOwner(), Holder: erasedHolder, Fingerprint: r.Fingerprint,
 		Attempt: r.Attempt, Keep: r.Expires.Sub(f.Now), Outcome: outcome, Restart: hasSteps,
 	}
 	var after store.Found
@@ -80,9 +80,9 @@ func withoutAnswer(r *store.Record) (store.Outcome, error) {
 	if r.State == store.Completed || o.Gone {
 		return store.Outcome{Code: o.Code, Codec: o.Codec, Gone: true}, nil
 	}
-	var failure lapsed.Failure
-	if err := json.Unmarshal(o.Body, &failure); err != nil || o.Codec != lapsed.FailureCodec {
+	var failure protocol.Failure
+	if err := json.Unmarshal(o.Body, &failure); err != nil || o.Codec != protocol.FailureCodec {
 		return store.Outcome{}, fmt.Errorf("its failure has the codec %q and cannot be read: %w", o.Codec, errors.Join(store.ErrCorrupt, err))
 	}
-	return lapsed.FailureOutcome(lapsed.Failure{Code: failure.Code, Message: "the message was erased"})
+	return protocol.FailureOutcome(protocol.Failure{Code: failure.Code, Message: "the message was erased"})
 }

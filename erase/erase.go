@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
 )
@@ -115,7 +115,7 @@ func Run(ctx context.Context, st store.Store, s Scope, o *Options) (Report, erro
 		return Report{}, &semel.Error{Reason: semel.ErrInvalid, Operation: s.Operation, Cause: fmt.Errorf("erase: %w", err)}
 	}
 	if s.Operation != "" {
-		e.sagas[s.Operation+lapsed.SagaSuffix] = false
+		e.sagas[s.Operation+protocol.SagaSuffix] = false
 	}
 	err := e.records(ctx)
 	for operation := range e.sagas { // of sagas that have ended meanwhile, or have no record
@@ -174,7 +174,7 @@ func (e *eraser) check() (err error) {
 // records erases the records of the scope.
 func (e *eraser) records(ctx context.Context) error {
 	if e.scope.Key != "" {
-		for _, suffix := range []string{"", lapsed.SagaSuffix, lapsed.RerunSuffix} {
+		for _, suffix := range []string{"", protocol.SagaSuffix, protocol.RerunSuffix} {
 			k := store.Key{Operation: e.scope.Operation + suffix, Tenant: e.scope.Tenant, Value: e.scope.Key}
 			f, err := e.get(ctx, k)
 			if errors.Is(err, store.ErrNotFound) {
@@ -257,7 +257,7 @@ func (e *eraser) judge(ctx context.Context, f *store.Found) (Result, error) {
 		return Running, errRunning
 	case r.State.Terminal() || r.Expired(f.Now):
 		return Erased, nil
-	case lapsed.IsSaga(r.Key):
+	case protocol.IsSaga(r.Key):
 		return Unfinished, errSaga
 	case e.options.AnswersOnly:
 		return Unfinished, errAttempt

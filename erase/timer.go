@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
 )
@@ -16,7 +16,7 @@ const mostTimers = 100_000
 // records show which operations have timers, so that an erasure that is killed in between
 // finds them when it begins again.
 func (e *eraser) dropFirst(ctx context.Context, k store.Key) error {
-	if !lapsed.IsSaga(k) || e.sagas[k.Operation] {
+	if !protocol.IsSaga(k) || e.sagas[k.Operation] {
 		return nil
 	}
 	e.sagas[k.Operation] = true
@@ -33,7 +33,7 @@ func (e *eraser) dropTimers(ctx context.Context, operation string) error {
 	}
 	var all []store.Timer
 	err := retry.Ask(ctx, e.options.StoreTimeout, func(ctx context.Context) (err error) {
-		all, _, err = timers.DueTimers(ctx, operation, 2*lapsed.Forever, mostTimers)
+		all, _, err = timers.DueTimers(ctx, operation, 2*protocol.UnfinishedSagaRetention, mostTimers)
 		return err
 	})
 	if errors.Is(err, store.ErrCorrupt) { // the others came with it

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/internal/callback"
-	"github.com/semel-go/semel/internal/effect"
+	"github.com/semel-go/semel/internal/handlererr"
 )
 
 // Sink sends messages to a destination. It is safe for concurrent use.
@@ -40,7 +40,7 @@ func Poison(err error) error {
 	if err == nil {
 		return nil
 	}
-	return poison{effect.Readable(err)}
+	return poison{handlererr.Readable(err)}
 }
 
 // IsPoison reports whether an error is marked by Poison.

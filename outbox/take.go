@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/internal/callback"
-	"github.com/semel-go/semel/internal/effect"
+	"github.com/semel-go/semel/internal/handlererr"
 )
 
 type takeReply struct {
@@ -190,7 +190,7 @@ func (s *session) onAnswer(ctx context.Context, a answer) {
 		return
 	}
 	b.answered[a.index] = true
-	a.err = effect.Readable(a.err)
+	a.err = handlererr.Readable(a.err)
 	t := &b.taken[a.index]
 	c, n := s.busy[t.Order], b.topics[t.Topic]
 	c.open--

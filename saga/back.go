@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/semel-go/semel"
-	"github.com/semel-go/semel/internal/effect"
+	"github.com/semel-go/semel/internal/handlererr"
 	"github.com/semel-go/semel/internal/history"
 	"github.com/semel-go/semel/store"
 )
@@ -36,9 +36,9 @@ func (r *Run) decide(ctx, forward context.Context, err error) (turned bool, _ er
 	case r.stuck != nil:
 		return false, r.stuck
 	case r.unread != nil:
-		return false, &effect.Pause{Wait: r.rules.backoff(1), Attempt: r.attempts(), Err: r.unread}
+		return false, &handlererr.Pause{Wait: r.rules.backoff(1), Attempt: r.attempts(), Err: r.unread}
 	case err != nil && ctx.Err() != nil: // the lease is lost, or nearly
-		return false, &effect.Pause{Wait: r.rules.backoff(1), Attempt: r.attempts(), Err: err}
+		return false, &handlererr.Pause{Wait: r.rules.backoff(1), Attempt: r.attempts(), Err: err}
 	}
 	if r.back == nil {
 		failure, failed := errors.AsType[*semel.Failure](err)
@@ -58,13 +58,13 @@ func (r *Run) decide(ctx, forward context.Context, err error) (turned bool, _ er
 		case err == nil:
 			return false, r.skipped()
 		case r.ending() != nil: // the attempt did not fail
-			return false, &effect.Pause{Attempt: r.attempts(), Err: err}
+			return false, &handlererr.Pause{Attempt: r.attempts(), Err: err}
 		default:
 			return false, r.again(err)
 		}
 	}
 	if i := slices.IndexFunc(r.started, func(u *use) bool { return u.state == held }); i >= 0 {
-		return false, &effect.Stuck{Err: fmt.Errorf("step %q may have happened, so that nothing is undone", r.started[i].name)}
+		return false, &handlererr.Stuck{Err: fmt.Errorf("step %q may have happened, so that nothing is undone", r.started[i].name)}
 	}
 	return true, r.skipped()
 }
@@ -87,7 +87,7 @@ func (r *Run) attempts() int { return r.before + max(0, r.inRow()-1) }
 
 // waits is the error of a run that waits for a time or an event.
 func (r *Run) waits() error {
-	return &effect.Pause{Wait: r.untilDeadline(r.pause), Attempt: r.attempts()}
+	return &handlererr.Pause{Wait: r.untilDeadline(r.pause), Attempt: r.attempts()}
 }
 
 // skipped refuses the end of a run that has not reached a recorded step, because the
@@ -99,7 +99,7 @@ func (r *Run) skipped() error {
 			if r.skips[name] != nil {
 				return wrongSkip(name, errors.New("names a step that this run did not reach"))
 			}
-			return &effect.Stuck{Err: fmt.Errorf("step %q is recorded, but this run did not reach it: was the definition changed, or does it depend on more than its input and its steps?", name)}
+			return &handlererr.Stuck{Err: fmt.Errorf("step %q is recorded, but this run did not reach it: was the definition changed, or does it depend on more than its input and its steps?", name)}
 		}
 	}
 	return nil
@@ -113,7 +113,7 @@ func (r *Run) turnBack(ctx context.Context) error {
 		f, err := r.recordBack(ctx, r.back)
 		switch {
 		case errors.Is(err, semel.ErrInvalid) || errors.Is(err, store.ErrTooLarge):
-			return &effect.Stuck{Err: fmt.Errorf("it cannot be recorded that the saga turns back: %w", err)}
+			return &handlererr.Stuck{Err: fmt.Errorf("it cannot be recorded that the saga turns back: %w", err)}
 		case err != nil:
 			return r.interrupted(err)
 		}
@@ -159,7 +159,7 @@ func (r *Run) compensate(ctx context.Context, u *use) error {
 				err = fmt.Errorf("it panicked: %v", p)
 			}
 		}()
-		err = effect.Readable(u.undo(ctx, At{x: r.x, step: u.name, undo: true, inDoubt: state == inDoubt}))
+		err = handlererr.Readable(u.undo(ctx, At{x: r.x, step: u.name, undo: true, inDoubt: state == inDoubt}))
 		if _, gaveUp = errors.AsType[*semel.Failure](err); gaveUp {
 			err = errors.New(err.Error()) // it must not be recorded: an operator can let it run again
 		}
@@ -171,7 +171,7 @@ func (r *Run) compensate(ctx context.Context, u *use) error {
 	}
 	err = fmt.Errorf(history.CompensationOf+"%q: %w", u.name, err)
 	if gaveUp {
-		return &effect.Stuck{Err: err}
+		return &handlererr.Stuck{Err: err}
 	}
 	return r.lockedAgain(err)
 }

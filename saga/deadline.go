@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
-	"github.com/semel-go/semel/internal/effect"
+	"github.com/semel-go/semel/internal/handlererr"
 )
 
 // left is the time until the deadline.
@@ -26,7 +26,7 @@ func (r *Run) untilDeadline(d time.Duration) time.Duration {
 // tooLate turns the saga back at its deadline, or parks it.
 func (r *Run) tooLate() error {
 	if r.rules.park {
-		return &effect.Stuck{Err: fmt.Errorf("the deadline of %v has passed", r.rules.deadline)}
+		return &handlererr.Stuck{Err: fmt.Errorf("the deadline of %v has passed", r.rules.deadline)}
 	}
 	r.back = &semel.Failure{Code: CodeDeadline, Message: fmt.Sprintf("the deadline of %v has passed", r.rules.deadline)}
 	return nil

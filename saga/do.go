@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
-	"github.com/semel-go/semel/internal/effect"
+	"github.com/semel-go/semel/internal/handlererr"
 	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
 )
@@ -35,7 +35,7 @@ func (s *Saga[In, Out]) Do(ctx context.Context, tenant, id string, in In) (out O
 			fence = x.Fence()
 			return s.run(ctx, run, 0, x, &in)
 		})
-		pause, paused := errors.AsType[*effect.Pause](err)
+		pause, paused := errors.AsType[*handlererr.Pause](err)
 		switch {
 		case err == nil:
 			err = res.Decode(&out)
@@ -48,7 +48,7 @@ func (s *Saga[In, Out]) Do(ctx context.Context, tenant, id string, in In) (out O
 				return out, err
 			}
 		case paused:
-			return out, effect.Finish(pause.Err) // NoEffect in it speaks of one step
+			return out, handlererr.HideNoEffect(pause.Err) // NoEffect in it speaks of one step
 		case errors.Is(err, semel.ErrInProgress) || errors.Is(err, semel.ErrReleased):
 			if !retry.Pause(ctx, look) {
 				return out, &semel.Error{Reason: semel.ErrCanceled, Operation: s.name, Cause: context.Cause(ctx)}
@@ -90,9 +90,9 @@ func (s *Saga[In, Out]) Start(ctx context.Context, tenant, id string, in In) err
 		if _, err := s.input(ctx, r, &in); err != nil {
 			return store.Outcome{}, r.interrupted(err)
 		}
-		return store.Outcome{}, &effect.Pause{Attempt: max(0, x.Attempt()-1)}
+		return store.Outcome{}, &handlererr.Pause{Attempt: max(0, x.Attempt()-1)}
 	})
-	if pause, ok := errors.AsType[*effect.Pause](err); ok {
+	if pause, ok := errors.AsType[*handlererr.Pause](err); ok {
 		err = pause.Err
 	}
 	_, failed := errors.AsType[*semel.Failure](err)
@@ -151,7 +151,7 @@ const maxInput = 256 << 10
 // it has been recorded. If both are missing, the saga was never acknowledged.
 func (s *Saga[In, Out]) input(ctx context.Context, r *Run, in *In) (v In, err error) {
 	if r.recorded[inputStep] == nil && in == nil {
-		return v, &effect.Pause{Unbegun: true}
+		return v, &handlererr.Pause{NothingRecorded: true}
 	}
 	res, err := s.guard.Run(ctx, r.x.Step(inputStep), func(context.Context, *semel.Execution) (store.Outcome, error) {
 		o, err := r.driver.Encode(in)
@@ -164,10 +164,10 @@ func (s *Saga[In, Out]) input(ctx context.Context, r *Run, in *In) (v In, err er
 		err = res.Decode(&v)
 	}
 	if err != nil && r.recorded[inputStep] == nil && !errors.Is(err, semel.ErrOutcomeNotStored) {
-		return v, &effect.Pause{Unbegun: true, Err: err}
+		return v, &handlererr.Pause{NothingRecorded: true, Err: err}
 	}
 	if errors.Is(err, semel.ErrNotKept) || err != nil && res.Replayed {
-		return v, &effect.Stuck{Err: errors.Join(errors.New("the input of the saga cannot be read"), err)}
+		return v, &handlererr.Stuck{Err: errors.Join(errors.New("the input of the saga cannot be read"), err)}
 	}
 	return v, err
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/internal/history"
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
 )
@@ -65,7 +65,7 @@ func Intervene(ctx context.Context, st store.Store, seen store.Record, i Interve
 	switch {
 	case !hasSteps || !hasTimers:
 		return refuse(semel.ErrInvalid, "the store keeps no steps or no timers")
-	case !lapsed.IsSaga(seen.Key):
+	case !protocol.IsSaga(seen.Key):
 		return refuse(semel.ErrInvalid, "the record is not of a saga")
 	case strings.TrimSpace(i.Why) == "":
 		return refuse(semel.ErrInvalid, "Why is empty; say who decides and for what reason")
@@ -94,7 +94,7 @@ func Intervene(ctx context.Context, st store.Store, seen store.Record, i Interve
 	p := proposalOf(&seen, i.Why)
 	setTimer := func(wait time.Duration) error { // for a worker's next look
 		return retry.Ask(ctx, storeTimeout, func(ctx context.Context) error {
-			_, err := timers.SetTimer(ctx, seen.Key, store.Owner{}, lapsed.NewOwner(), wait)
+			_, err := timers.SetTimer(ctx, seen.Key, store.Owner{}, protocol.NewOwner(), wait)
 			return err
 		})
 	}
@@ -126,7 +126,7 @@ func Intervene(ctx context.Context, st store.Store, seen store.Record, i Interve
 			return refuse(semel.ErrUnavailable, "record %q: %w; the saga stays stuck, and a part of the decision may be recorded: look at its steps, and decide again", steps[n].Name, err)
 		}
 	}
-	err = settle(store.Settlement{State: store.Released, Keep: lapsed.Forever, Error: lapsed.SagaOperator + i.Why})
+	err = settle(store.Settlement{State: store.Released, Keep: protocol.UnfinishedSagaRetention, Error: protocol.SagaOperator + i.Why})
 	if err != nil {
 		return refuse(semel.ErrUnavailable, "%w; the decision is recorded, but the saga may stay stuck: look at it, and decide again if it does", err)
 	}
@@ -139,8 +139,8 @@ func Intervene(ctx context.Context, st store.Store, seen store.Record, i Interve
 // proposalOf claims a stuck saga for an operator.
 func proposalOf(r *store.Record, why string) store.Proposal {
 	return store.Proposal{
-		Key: r.Key, State: store.Processing, Policy: r.Policy, Owner: lapsed.NewOwner(), Holder: lapsed.SagaOperator + why, Fingerprint: r.Fingerprint,
-		Attempt: r.Attempt, Lease: time.Minute, Keep: lapsed.Forever, Error: r.LastError,
+		Key: r.Key, State: store.Processing, Policy: r.Policy, Owner: protocol.NewOwner(), Holder: protocol.SagaOperator + why, Fingerprint: r.Fingerprint,
+		Attempt: r.Attempt, Lease: time.Minute, Keep: protocol.UnfinishedSagaRetention, Error: r.LastError,
 		FormerOwners: r.FormerOwnersAfter(store.Processing),
 	}
 }

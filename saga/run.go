@@ -14,7 +14,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/internal/bridge"
-	"github.com/semel-go/semel/internal/effect"
+	"github.com/semel-go/semel/internal/handlererr"
 	"github.com/semel-go/semel/internal/history"
 	"github.com/semel-go/semel/store"
 )
@@ -143,7 +143,7 @@ func (s *Saga[In, Out]) call(ctx context.Context, r *Run, in In) (out Out, err e
 		}
 	}()
 	out, err = s.definition.Run(ctx, r, in)
-	return out, effect.Readable(err)
+	return out, handlererr.Readable(err)
 }
 
 // check refuses a saga whose record has a step that the definition does not list.
@@ -155,7 +155,7 @@ func (r *Run) check() error {
 		case r.skips[name] != nil:
 			return wrongSkip(name, errors.New("names no step of the definition"))
 		default:
-			return &effect.Stuck{Err: fmt.Errorf("step %q is recorded, but not in Steps of the definition: did a deploy drop or rename it?", name)}
+			return &handlererr.Stuck{Err: fmt.Errorf("step %q is recorded, but not in Steps of the definition: did a deploy drop or rename it?", name)}
 		}
 	}
 	return nil
@@ -171,7 +171,7 @@ func (r *Run) begin(ctx context.Context) error {
 		r.back, r.before = f, max(0, turned.Attempt-1) // an operator's has none
 	}
 	if name, most := r.limit(); most > 0 && r.inRow() > most {
-		return &effect.Stuck{Err: fmt.Errorf("%s (%d) is used up; the process of the last attempt died, froze or lost its connection", name, most)}
+		return &handlererr.Stuck{Err: fmt.Errorf("%s (%d) is used up; the process of the last attempt died, froze or lost its connection", name, most)}
 	}
 	if r.back == nil && r.rules.deadline > 0 && r.left() <= 0 {
 		return r.tooLate()
@@ -181,13 +181,13 @@ func (r *Run) begin(ctx context.Context) error {
 
 // interrupted is the error of a run that ends before it has called the definition.
 func (r *Run) interrupted(err error) error {
-	if _, ok := errors.AsType[*effect.Stuck](err); ok {
+	if _, ok := errors.AsType[*handlererr.Stuck](err); ok {
 		return err
 	}
-	if _, ok := errors.AsType[*effect.Pause](err); ok {
+	if _, ok := errors.AsType[*handlererr.Pause](err); ok {
 		return err
 	}
-	return &effect.Pause{Wait: r.rules.backoff(1), Attempt: max(0, r.x.Attempt()-1), Err: err}
+	return &handlererr.Pause{Wait: r.rules.backoff(1), Attempt: max(0, r.x.Attempt()-1), Err: err}
 }
 
 // again is the error of a run after which the saga goes on later, or is stuck after too
@@ -196,9 +196,9 @@ func (r *Run) again(err error) error {
 	n := r.inRow()
 	name, most := r.limit()
 	if most > 0 && n >= most {
-		return &effect.Stuck{Err: fmt.Errorf("%s (%d) is used up; the last attempt: %s%w", name, most, r.unfinished(), err)}
+		return &handlererr.Stuck{Err: fmt.Errorf("%s (%d) is used up; the last attempt: %s%w", name, most, r.unfinished(), err)}
 	}
-	return &effect.Pause{Wait: r.untilDeadline(r.rules.backoff(n)), Attempt: r.before + n, Err: err}
+	return &handlererr.Pause{Wait: r.untilDeadline(r.rules.backoff(n)), Attempt: r.before + n, Err: err}
 }
 
 // limit is how many attempts in a row may fail, and the name of that limit in a Definition.
@@ -249,7 +249,7 @@ func (r *Run) recordBack(ctx context.Context, f *semel.Failure) (*semel.Failure,
 	r.noteProgress(&res)
 	f = &semel.Failure{}
 	if err := json.Unmarshal(res.Body, f); err != nil {
-		return nil, &effect.Stuck{Err: fmt.Errorf("the failure of the saga cannot be read: %w", err)}
+		return nil, &handlererr.Stuck{Err: fmt.Errorf("the failure of the saga cannot be read: %w", err)}
 	}
 	return f, nil
 }

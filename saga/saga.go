@@ -12,8 +12,8 @@ import (
 	"github.com/semel-go/semel/internal/bridge"
 	"github.com/semel-go/semel/internal/callback"
 	"github.com/semel-go/semel/internal/history"
-	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/internal/names"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
 )
 
@@ -136,7 +136,7 @@ func New[In, Out any](guard *semel.Guard, d Definition[In, Out]) (*Saga[In, Out]
 	}
 	if err := names.CheckOperation(d.Name); err != nil {
 		bad("name: %w", err)
-	} else if most := names.Max - len(lapsed.SagaSuffix); len(d.Name) > most {
+	} else if most := names.Max - len(protocol.SagaSuffix); len(d.Name) > most {
 		bad("name: has %d bytes; at most %d are allowed", len(d.Name), most)
 	}
 	for _, step := range d.Steps {
@@ -191,5 +191,5 @@ func (c *core) key(tenant, id string) store.Key {
 	if tenant == semel.Shared {
 		tenant = ""
 	}
-	return store.Key{Operation: c.name + lapsed.SagaSuffix, Tenant: tenant, Value: id}
+	return store.Key{Operation: c.name + protocol.SagaSuffix, Tenant: tenant, Value: id}
 }

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
@@ -67,7 +67,7 @@ func (p *simProcess) Claim(ctx context.Context, q store.Proposal) (store.Found, 
 func (p *simProcess) Swap(ctx context.Context, seen store.Seen, q store.Proposal) (store.Found, error) {
 	return through(p, func() (store.Found, error) {
 		f, err := p.Store.Swap(context.Background(), seen, q)
-		if err == nil && f.Won && strings.HasPrefix(q.Holder, lapsed.SagaOperator) {
+		if err == nil && f.Won && strings.HasPrefix(q.Holder, protocol.SagaOperator) {
 			p.w.decides(q.Key.Value, true)
 		}
 		return f, err
@@ -82,7 +82,7 @@ func (p *simProcess) Renew(ctx context.Context, held []store.Lease, d time.Durat
 func (p *simProcess) Settle(ctx context.Context, l store.Lease, s store.Settlement) error {
 	_, err := through(p, func() (struct{}, error) {
 		err := p.Store.Settle(context.Background(), l, s)
-		if err == nil && strings.HasPrefix(s.Error, lapsed.SagaOperator) {
+		if err == nil && strings.HasPrefix(s.Error, protocol.SagaOperator) {
 			p.w.decides(l.Key.Value, false)
 		}
 		return struct{}{}, err

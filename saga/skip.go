@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/semel-go/semel"
-	"github.com/semel-go/semel/internal/effect"
+	"github.com/semel-go/semel/internal/handlererr"
 	"github.com/semel-go/semel/internal/history"
 )
 
@@ -30,5 +30,5 @@ func innermost(err error) error {
 
 // wrongSkip ends a run at a skip that an operator must correct.
 func wrongSkip(name string, why error) error {
-	return &effect.Stuck{Err: fmt.Errorf(history.SkipOf+"%q %w; skip it again, or say that it did not happen", name, why)}
+	return &handlererr.Stuck{Err: fmt.Errorf(history.SkipOf+"%q %w; skip it again, or say that it did not happen", name, why)}
 }

@@ -6,12 +6,12 @@ import (
 	"strings"
 
 	"github.com/semel-go/semel/internal/history"
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
 )
 
 // roomSteps is how many steps of the record the steps of a saga leave for operators' decisions.
-// Of lapsed.SagaRoom, decisions leave a half for compensations.
+// Of protocol.SagaReserveBytes, decisions leave a half for compensations.
 const roomSteps = 100
 
 // eventRoom is what a record has left for the event, in bytes, when Await begins to wait.
@@ -35,7 +35,7 @@ func (r *Run) checkRoom(u *use) error {
 	if u.event && r.recorded[u.name+untilPart] == nil {
 		size, room = size+eventRoom, "its event and compensations"
 	}
-	if count <= store.MaxSteps-roomSteps && size <= store.MaxStepBytes-lapsed.SagaRoom {
+	if count <= store.MaxSteps-roomSteps && size <= store.MaxStepBytes-protocol.SagaReserveBytes {
 		return nil
 	}
 	u.state = noEffect
@@ -47,7 +47,7 @@ func (r *Run) checkRoom(u *use) error {
 // that records it.
 func (r *Run) checkSize(kind string, size int) error {
 	_, kept, reserved := r.driver.Kept(nil)
-	left := max(0, store.MaxStepBytes-lapsed.SagaRoom-kept-reserved)
+	left := max(0, store.MaxStepBytes-protocol.SagaReserveBytes-kept-reserved)
 	most := min(maxInput, r.core.driver.Options().MaxOutcome)
 	switch {
 	case size > most:
@@ -77,8 +77,8 @@ func roomFor(recorded, added []store.Step) error {
 		return fmt.Errorf("with this decision the record would have %d steps of operators' decisions, and it keeps at most %d before the saga turns back: turn the saga back", decisions, most)
 	case decisions > most:
 		return fmt.Errorf("with this decision the record would have %d steps of operators' decisions, and it keeps at most %d", decisions, most)
-	case size > store.MaxStepBytes-lapsed.SagaRoom/2:
-		return fmt.Errorf("with this decision the steps of the record would have %d bytes, and no room for compensations, because at most %d are allowed: give a smaller result or a shorter reason", size, store.MaxStepBytes-lapsed.SagaRoom/2)
+	case size > store.MaxStepBytes-protocol.SagaReserveBytes/2:
+		return fmt.Errorf("with this decision the steps of the record would have %d bytes, and no room for compensations, because at most %d are allowed: give a smaller result or a shorter reason", size, store.MaxStepBytes-protocol.SagaReserveBytes/2)
 	}
 	return nil
 }

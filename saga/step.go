@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/semel-go/semel"
-	"github.com/semel-go/semel/internal/effect"
+	"github.com/semel-go/semel/internal/handlererr"
 	"github.com/semel-go/semel/store"
 )
 
@@ -121,7 +121,7 @@ func StepIn[T any](ctx context.Context, r *Run, atomic semel.Runner, name string
 	result, err := semel.Do(ctx, atomic, r.step(name), func(ctx context.Context, _ *semel.Execution) (T, error) {
 		called, none = true, false
 		v, err := do(ctx, At{x: r.x, step: name})
-		none = effect.None(effect.Readable(err))
+		none = handlererr.IsNoEffect(handlererr.Readable(err))
 		return v, err
 	})
 	v, ended = result, true
@@ -207,7 +207,7 @@ func (r *Run) reach(u *use, parked bool, begun *int) error {
 // stick ends the run: only an operator can say how the saga goes on. The caller holds mu.
 func (r *Run) stick(err error) error {
 	if r.stuck == nil {
-		r.stuck = &effect.Stuck{Err: err}
+		r.stuck = &handlererr.Stuck{Err: err}
 	}
 	return r.stuck
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
-	"github.com/semel-go/semel/internal/effect"
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/handlererr"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
 )
@@ -40,7 +40,7 @@ func (c *core) visit(ctx context.Context, call semel.Call, created time.Time, ve
 		if version == (store.Owner{}) {
 			next, err := c.makeTimer(ctx, key)
 			if err != nil {
-				return store.Outcome{}, &effect.Pause{Attempt: x.Attempt() - 1, Unbegun: methods(x).Fresh(), Err: &semel.Error{Reason: semel.ErrUnavailable, Operation: c.name, Cause: err}}
+				return store.Outcome{}, &handlererr.Pause{Attempt: x.Attempt() - 1, NothingRecorded: methods(x).Fresh(), Err: &semel.Error{Reason: semel.ErrUnavailable, Operation: c.name, Cause: err}}
 			}
 			version = next
 		}
@@ -70,7 +70,7 @@ func (c *core) undecided(ctx context.Context, k store.Key) error {
 	if f, err := c.get(ctx, k); err == nil {
 		before = strings.TrimPrefix(f.Record.LastError, text)
 	}
-	return &effect.Stuck{Err: errors.New(text + before)}
+	return &handlererr.Stuck{Err: errors.New(text + before)}
 }
 
 // keepTimer changes the timer after a run that ended with err. If a worker has found the timer
@@ -81,13 +81,13 @@ func (c *core) undecided(ctx context.Context, k store.Key) error {
 // if the timer was due. The timer of a run that is stuck stays: the store may not have that yet, so
 // a worker looks at the record first.
 func (c *core) keepTimer(ctx context.Context, k store.Key, version, found store.Owner, wasDue bool, err error) {
-	pause, paused := errors.AsType[*effect.Pause](err)
+	pause, paused := errors.AsType[*handlererr.Pause](err)
 	_, failed := errors.AsType[*semel.Failure](err)
 	switch {
 	case errors.Is(err, semel.ErrOutcomeNotStored) || errors.Is(err, semel.ErrLeaseLost):
-	case paused && !pause.Unbegun:
-		if set, err := c.setTimer(ctx, k, version, lapsed.NewOwner(), pause.Wait); !set && (err == nil || wasDue) {
-			_, _ = c.setTimer(ctx, k, found, lapsed.NewOwner(), pause.Wait)
+	case paused && !pause.NothingRecorded:
+		if set, err := c.setTimer(ctx, k, version, protocol.NewOwner(), pause.Wait); !set && (err == nil || wasDue) {
+			_, _ = c.setTimer(ctx, k, found, protocol.NewOwner(), pause.Wait)
 		}
 	case err == nil || failed || paused:
 		_ = c.dropTimer(ctx, k, version)
@@ -105,7 +105,7 @@ const storeTimeout = 5 * time.Second
 // that no other request names, so that no late change of that version follows it.
 func (c *core) makeTimer(ctx context.Context, k store.Key) (version store.Owner, err error) {
 	err = retry.Ask(ctx, storeTimeout, func(ctx context.Context) (err error) {
-		version = lapsed.NewOwner()
+		version = protocol.NewOwner()
 		_, err = c.timers.SetTimer(ctx, k, store.Owner{}, version, c.lease)
 		return err
 	})

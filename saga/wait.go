@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
-	"github.com/semel-go/semel/internal/effect"
+	"github.com/semel-go/semel/internal/handlererr"
 	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
 )
@@ -183,9 +183,9 @@ func (s *Saga[In, Out]) Send(ctx context.Context, tenant, id, event string, v an
 		}
 		switch {
 		case r.recorded[inputStep] == nil:
-			return store.Outcome{}, &effect.Pause{Unbegun: true, Err: fail(store.ErrNotFound, nil)}
+			return store.Outcome{}, &handlererr.Pause{NothingRecorded: true, Err: fail(store.ErrNotFound, nil)}
 		case r.recorded[event] != nil || r.recorded[backStep] != nil && r.recorded[event+eventPart] == nil:
-			return store.Outcome{}, &effect.Pause{Attempt: r.attempts(), Err: fail(ErrEnded, nil)}
+			return store.Outcome{}, &handlererr.Pause{Attempt: r.attempts(), Err: fail(ErrEnded, nil)}
 		}
 		_, err := s.guard.Run(ctx, x.Step(event+eventPart), func(context.Context, *semel.Execution) (store.Outcome, error) {
 			o, err := r.driver.Encode(v)
@@ -198,11 +198,11 @@ func (s *Saga[In, Out]) Send(ctx context.Context, tenant, id, event string, v an
 			return o, err
 		})
 		kept = err == nil
-		return store.Outcome{}, &effect.Pause{Attempt: r.attempts(), Err: err}
+		return store.Outcome{}, &handlererr.Pause{Attempt: r.attempts(), Err: err}
 	}
 	for again := true; again; {
 		_, err = s.visit(ctx, call, f.Record.Created, store.Owner{}, record)
-		_, claimed := errors.AsType[*effect.Pause](err)
+		_, claimed := errors.AsType[*handlererr.Pause](err)
 		// The run that Send has waited for may have failed.
 		again = !claimed && (errors.Is(err, semel.ErrReleased) || errors.Is(err, semel.ErrInProgress) && retry.Pause(ctx, look))
 	}
@@ -210,7 +210,7 @@ func (s *Saga[In, Out]) Send(ctx context.Context, tenant, id, event string, v an
 		s.nudgeWorker()
 		return nil
 	}
-	if pause, ok := errors.AsType[*effect.Pause](err); ok {
+	if pause, ok := errors.AsType[*handlererr.Pause](err); ok {
 		return pause.Err
 	}
 	if _, failed := errors.AsType[*semel.Failure](err); failed || err == nil {

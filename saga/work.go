@@ -11,7 +11,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/internal/callback"
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
 )
@@ -172,7 +172,7 @@ func (f *finder) postpone(ctx context.Context, due []store.Timer) []changed {
 	var all sync.WaitGroup
 	for i, t := range due {
 		all.Go(func() {
-			c := changed{version: lapsed.NewOwner()}
+			c := changed{version: protocol.NewOwner()}
 			c.set, c.err = f.setTimer(ctx, t.Key, t.Version, c.version, f.lease)
 			answers[i] = c
 		})
@@ -202,7 +202,7 @@ func (s *Saga[In, Out]) work(ctx context.Context, t store.Timer, drain time.Dura
 		return err
 	case store.Execute, store.TakeOver:
 	default:
-		_, err := s.setTimer(look, t.Key, t.Version, lapsed.NewOwner(), stuckLook)
+		_, err := s.setTimer(look, t.Key, t.Version, protocol.NewOwner(), stuckLook)
 		return err
 	}
 	call := semel.Call{Operation: s.name, Tenant: t.Key.Tenant, Key: t.Key.Value, Payload: semel.NoPayload()}

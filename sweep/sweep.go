@@ -13,7 +13,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/internal/callback"
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
 )
@@ -208,21 +208,21 @@ type sweeper struct {
 // key.
 func (s *sweeper) recover(ctx context.Context, r *store.Record, now time.Time, stats *Stats) error {
 	call := store.Call{Policy: r.Policy, Fingerprint: r.Fingerprint, MaxAttempts: s.options.MaxAttempts}
-	if strings.HasSuffix(r.Key.Operation, lapsed.RerunSuffix) || lapsed.IsSaga(r.Key) {
+	if strings.HasSuffix(r.Key.Operation, protocol.RerunSuffix) || protocol.IsSaga(r.Key) {
 		call.MaxAttempts = 0 // the outcome is kept under another key, or package saga counts the attempts
 	}
 	d := store.Decide(r, &call, now)
 	p := store.Proposal{
-		Key: r.Key, State: store.Released, Policy: r.Policy, Owner: lapsed.NewOwner(), Holder: r.Holder, Fingerprint: r.Fingerprint,
-		Attempt: r.Attempt, Keep: s.options.Retention, Error: lapsed.Text(r),
+		Key: r.Key, State: store.Released, Policy: r.Policy, Owner: protocol.NewOwner(), Holder: r.Holder, Fingerprint: r.Fingerprint,
+		Attempt: r.Attempt, Keep: s.options.Retention, Error: protocol.ExpiredLeaseText(r),
 	}
-	if lapsed.IsSaga(r.Key) {
-		p.Keep = lapsed.Forever // it can only be released
+	if protocol.IsSaga(r.Key) {
+		p.Keep = protocol.UnfinishedSagaRetention // it can only be released
 	}
 	kind, count := semel.EventReleased, &stats.Released
 	action := d.Action
 	if action == store.Exhausted && d.Policy == store.Park {
-		action, p.Error = store.DoPark, lapsed.ExhaustedText(r.Attempt, lapsed.LastText(r)) // as a call does with it
+		action, p.Error = store.DoPark, protocol.ExhaustedText(r.Attempt, protocol.LastAttemptText(r)) // as a call does with it
 	}
 	switch action {
 	case store.Execute: // a reservation that nobody redeemed
@@ -232,7 +232,7 @@ func (s *sweeper) recover(ctx context.Context, r *store.Record, now time.Time, s
 		p.State, kind, count = store.Unknown, semel.EventParked, &stats.Parked
 	case store.Exhausted:
 		p.State, kind, count = store.Failed, semel.EventFailed, &stats.Failed
-		o, err := lapsed.ExhaustedOutcome(r.Attempt, p.Error)
+		o, err := protocol.ExhaustedOutcome(r.Attempt, p.Error)
 		if err != nil {
 			return err
 		}
@@ -245,8 +245,8 @@ func (s *sweeper) recover(ctx context.Context, r *store.Record, now time.Time, s
 	defer cancel()
 	timers, hasTimers := store.As[store.Timers](s.store)
 	f, err := retry.Do(limited, func() (f store.Found, err error) {
-		if hasTimers && lapsed.IsSaga(r.Key) { // its process may have died before it made one
-			_, err = timers.SetTimer(limited, r.Key, store.Owner{}, lapsed.NewOwner(), 0)
+		if hasTimers && protocol.IsSaga(r.Key) { // its process may have died before it made one
+			_, err = timers.SetTimer(limited, r.Key, store.Owner{}, protocol.NewOwner(), 0)
 		}
 		if err != nil {
 			return f, err

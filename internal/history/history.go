@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
 )
 
@@ -50,7 +50,7 @@ func Of(r *store.Record) []Entry {
 	var before *store.FormerOwner // nil: there was none, or it is not kept
 	after := ""
 	for i := range owners {
-		if lapsed.IsSaga(r.Key) {
+		if protocol.IsSaga(r.Key) {
 			entries[i] = sagaEntry(before, &owners[i], after)
 		} else {
 			entries[i] = entryOf(before, &owners[i], after)
@@ -64,7 +64,7 @@ func Of(r *store.Record) []Entry {
 		before = &owners[i]
 	}
 	if now := &entries[len(entries)-1]; now.Decision == "reopened" {
-		if why, ok := strings.CutPrefix(r.LastError, lapsed.Reopened); ok { // it has the whole reason
+		if why, ok := strings.CutPrefix(r.LastError, protocol.Reopened); ok { // it has the whole reason
 			now.By = why
 		}
 	}
@@ -78,7 +78,7 @@ func DoubtSince(r *store.Record) time.Time {
 		return time.Time{}
 	}
 	since, holder := r.Updated, r.Holder
-	for i := len(r.FormerOwners) - 1; i >= 0 && strings.HasSuffix(holder, lapsed.ReconcilerSuffix); i-- {
+	for i := len(r.FormerOwners) - 1; i >= 0 && strings.HasSuffix(holder, protocol.ReconcilerSuffix); i-- {
 		o := &r.FormerOwners[i]
 		if o.State == store.Unknown {
 			since = o.Ended
@@ -92,7 +92,7 @@ func DoubtSince(r *store.Record) time.Time {
 // counted from.
 func entryOf(before, o *store.FormerOwner, after string) Entry {
 	e := Entry{When: o.Ended, Failed: o.State == store.Failed || o.State == store.Unknown}
-	host, isReconciler := strings.CutSuffix(o.Holder, lapsed.ReconcilerSuffix)
+	host, isReconciler := strings.CutSuffix(o.Holder, protocol.ReconcilerSuffix)
 	switch {
 	case isReconciler && (before == nil || before.State == store.Unknown):
 		e.Decision, e.By = verdicts[o.State], "the reconciler of "+host
@@ -121,7 +121,7 @@ func entryOf(before, o *store.FormerOwner, after string) Entry {
 
 // sagaEntry is entryOf for a saga. The steps of a saga keep the decisions of its operators.
 func sagaEntry(before, o *store.FormerOwner, after string) Entry {
-	why, ok := strings.CutPrefix(o.Holder, lapsed.SagaOperator)
+	why, ok := strings.CutPrefix(o.Holder, protocol.SagaOperator)
 	if !ok || before != nil && (before.State != store.Unknown || before.Next != store.Processing) {
 		return entryOf(before, o, after)
 	}

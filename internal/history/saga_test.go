@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/semel-go/semel/internal/history"
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
 )
 
@@ -91,8 +91,8 @@ func TestOf_OperatorOfSaga_IsNoAttempt(t *testing.T) {
 	owner := func(holder string, attempt int, state store.State) store.FormerOwner {
 		return store.FormerOwner{Holder: holder, Attempt: attempt, State: state, Next: store.Processing, Ended: noon}
 	}
-	r := store.Record{Key: store.Key{Operation: "order" + lapsed.SagaSuffix}, State: store.Unknown, Attempt: 1, Holder: "host/8",
-		FormerOwners: []store.FormerOwner{owner("host/7", 3, store.Unknown), owner(lapsed.SagaOperator+"ann: again", 0, store.Released)}}
+	r := store.Record{Key: store.Key{Operation: "order" + protocol.SagaSuffix}, State: store.Unknown, Attempt: 1, Holder: "host/8",
+		FormerOwners: []store.FormerOwner{owner("host/7", 3, store.Unknown), owner(protocol.SagaOperator+"ann: again", 0, store.Released)}}
 	got := history.Of(&r)
 	if len(got) != 3 || got[0].Operator || !got[1].Operator || got[1].Attempt || got[2].Name != "Attempt 1 after the decision" {
 		t.Errorf("%+v", got)

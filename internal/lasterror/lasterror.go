@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
 )
 
@@ -41,7 +41,7 @@ var Table = []Meaning{
 	{UpstreamUnreachable, "the service could not be reached, so nothing was sent", "start the service, or correct --upstream; the next repeat is sent"},
 	{"status_*", "the service answered with the status in the code, which leaves open whether the request took effect",
 		askService + ". If the status always says that nothing was done, name it in --no-effect-statuses; if it is a result, in --final-statuses"},
-	{lapsed.CodeExhausted, "the function has failed as often as is allowed", mendAndAgain},
+	{protocol.CodeExhausted, "the function has failed as often as is allowed", mendAndAgain},
 	{"failure_not_kept", "it failed for good, and the failure was too large to keep", "look at the log of the service; return a shorter message"},
 	{"resolved_failed", "an operator has found that it failed", "nothing: it is the answer. Against a wrong verdict: semel inspect reopen, if the call has no steps"},
 	{"deadline_exceeded", "the deadline of the saga has passed, and its steps are undone", "nothing, or start a new saga"},
@@ -102,7 +102,7 @@ func Of(r *store.Record) (Meaning, bool) {
 
 func of(r *store.Record) (Meaning, bool) {
 	if r.State == store.Failed {
-		return ByCode(lapsed.FailureCode(&r.Outcome))
+		return ByCode(protocol.FailureCode(&r.Outcome))
 	}
 	for _, m := range Table {
 		if strings.Contains(r.LastError, Text(m.Code, nil)) {
@@ -122,7 +122,7 @@ func of(r *store.Record) (Meaning, bool) {
 // Shown is the last error of a record for people: in place of a bare code of the table
 // there is its sentence. Empty if the record tells of a decision instead.
 func Shown(r *store.Record) string {
-	if lapsed.IsDecision(r) {
+	if protocol.IsDecision(r) {
 		return ""
 	}
 	if _, ok := ByCode(r.LastError); ok {

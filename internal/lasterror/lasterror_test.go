@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/semel-go/semel"
-	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/internal/lasterror"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/saga"
 	"github.com/semel-go/semel/store"
 )
@@ -46,7 +46,7 @@ func TestByCode_CodesOfTheLibrary_Known(t *testing.T) {
 }
 
 func TestOf_CodeInTextOrFailure_Found(t *testing.T) {
-	failure, err := lapsed.FailureOutcome(lapsed.Failure{Code: "resolved_failed", Message: "m"})
+	failure, err := protocol.FailureOutcome(protocol.Failure{Code: "resolved_failed", Message: "m"})
 	if err != nil {
 		t.Fatal(err)
 	}

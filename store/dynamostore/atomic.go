@@ -69,10 +69,10 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (re
 	if tx, ok := a.store.inside(ctx); ok {
 		return a.In(tx).Run(ctx, call, fn)
 	}
-	var events driver.HeldEvents
+	var events driver.TxEvents
 	defer func() { events.End(err) }()
 	for try, pause := 1, firstRetry; ; try, pause = try+1, min(2*pause, lastRetry) {
-		events.Forget()
+		events.Discard()
 		tx := a.store.NewTx()
 		var running *semel.Execution
 		res, err = a.In(tx).Run(events.Context(ctx), call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {

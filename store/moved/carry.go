@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
 )
 
@@ -61,7 +61,7 @@ func (c *carrier) carry(ctx context.Context, r *store.Record) (f store.Found, to
 	if err != nil {
 		return f, false, err
 	}
-	if lapsed.IsSaga(r.Key) && !r.State.Terminal() {
+	if protocol.IsSaga(r.Key) && !r.State.Terminal() {
 		if err := c.setTimer(ctx, r.Key); err != nil {
 			return f, false, err
 		}

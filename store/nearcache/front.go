@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
 )
 
@@ -185,7 +185,7 @@ func (s *Store) writeFront(ctx context.Context, e *entry) {
 
 // frontProposal is the claim of a process that writes a record with this fence.
 func frontProposal(k store.Key, fence uint64) store.Proposal {
-	return store.Proposal{Key: frontKey(k), State: store.Processing, Owner: lapsed.NewOwner(), Holder: "nearcache", Attempt: 1, Lease: frontLease, Error: least(fence)}
+	return store.Proposal{Key: frontKey(k), State: store.Processing, Owner: protocol.NewOwner(), Holder: "nearcache", Attempt: 1, Lease: frontLease, Error: least(fence)}
 }
 
 // Whatever is in the front says in its last error which fence a record must have at
@@ -285,7 +285,7 @@ func (s *Store) release(ctx context.Context, r *store.Record) {
 	if !strings.HasSuffix(r.Key.Operation, frontSuffix) {
 		return
 	}
-	p := store.Proposal{Key: r.Key, State: store.Released, Owner: lapsed.NewOwner(), Holder: "nearcache", Error: r.LastError}
+	p := store.Proposal{Key: r.Key, State: store.Released, Owner: protocol.NewOwner(), Holder: "nearcache", Error: r.LastError}
 	if leastFence(r) > 0 {
 		p.Keep = s.swapLife()
 	}

@@ -56,7 +56,7 @@ func (a *Atomic) RunBatch(ctx context.Context, calls []semel.Call, fn func(ctx c
 }
 
 func (a *Atomic) runBatch(ctx context.Context, prefetched *PrefetchedBatch, calls []semel.Call, fn func(ctx context.Context, newCalls []*PendingCall) error) []BatchResult {
-	b := &batchRun{atomic: a, calls: calls, results: make([]BatchResult, len(calls)), events: make([]driver.HeldEvents, len(calls)), handler: fn, prefetched: prefetched}
+	b := &batchRun{atomic: a, calls: calls, results: make([]BatchResult, len(calls)), events: make([]driver.TxEvents, len(calls)), handler: fn, prefetched: prefetched}
 	if prefetched != nil {
 		prefetched.run = b
 	}
@@ -77,7 +77,7 @@ func (b *batchRun) reportEnds(ctx context.Context) {
 }
 
 // reportEnd reports how a call has ended. A call without an event of its own did not run.
-func (a *Atomic) reportEnd(ctx context.Context, events *driver.HeldEvents, call semel.Call, err error) {
+func (a *Atomic) reportEnd(ctx context.Context, events *driver.TxEvents, call semel.Call, err error) {
 	if events.End(err) || err == nil {
 		return
 	}
@@ -95,7 +95,7 @@ type batchRun struct {
 	atomic  *Atomic
 	calls   []semel.Call
 	results []BatchResult
-	events  []driver.HeldEvents
+	events  []driver.TxEvents
 	handler func(ctx context.Context, newCalls []*PendingCall) error
 
 	failedKeys map[pgtype.UUID]bool // keys with a failed attempt in this batch
@@ -226,7 +226,7 @@ type batchCall struct {
 	index      int
 	batch      *batchTry
 	steps      driver.TxCall // nil if the call is invalid
-	events     *driver.HeldEvents
+	events     *driver.TxEvents
 	id         pgtype.UUID
 	prefetched prefetchResult
 

@@ -91,7 +91,7 @@ func (b *batchRun) try(ctx context.Context, which []int, useSavepoints bool) err
 	for i := range batch.calls {
 		c := &batch.calls[i]
 		c.events = &b.events[c.index]
-		c.events.Forget()
+		c.events.Discard()
 	}
 	returned := false
 	defer func() {

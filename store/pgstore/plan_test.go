@@ -220,7 +220,7 @@ func planOfABatchStaysGood(t *testing.T, p *shop) {
 			t.Fatal(err)
 		}
 		for i := range y.calls {
-			y.calls[i].events = &driver.HeldEvents{}
+			y.calls[i].events = &driver.TxEvents{}
 		}
 		err = y.runCalls(t.Context(), func(newCalls []*PendingCall) error { n = len(newCalls); return nil })
 		y.tx.queueInserts()

@@ -60,12 +60,12 @@ func (a *Atomic) run(ctx context.Context, call semel.Call, fn semel.Handler, db 
 	start, pause := time.Now(), 5*time.Millisecond
 	var w waiter
 	defer w.leave(a.store.listener)
-	var events driver.HeldEvents
+	var events driver.TxEvents
 	defer func() { a.reportEnd(ctx, &events, call, err) }()
 	for refused := 0; ; {
 		w.join(a.store.listener)
 		last := refused == pgwire.Tries-1
-		events.Forget()
+		events.Discard()
 		res, err = a.try(ctx, call, fn, &w, db, &events, last)
 		switch {
 		case refusedForNow(err):
@@ -118,7 +118,7 @@ func unavailable(ctx context.Context, call semel.Call, err error) error {
 
 // try runs fn in one transaction. If last, a conflict at COMMIT is a failed attempt too,
 // because it may be the handler's own doing: a deferred trigger can raise its code.
-func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *waiter, db *sql.DB, events *driver.HeldEvents, last bool) (res semel.Result, err error) {
+func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *waiter, db *sql.DB, events *driver.TxEvents, last bool) (res semel.Result, err error) {
 	t := a.newOwnTx()
 	t.sqlDB = db
 	defer t.end()
@@ -158,7 +158,7 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 		return o, err
 	})
 	if notAdmitted {
-		events.Forget() // no attempt was released
+		events.Discard() // no attempt was released
 	}
 	// A Failure that is kept comes bare; one inside NoEffect was not kept.
 	if f, kept := err.(*semel.Failure); err != nil && (!kept || f == nil) { //nolint:errorlint // see above

@@ -62,7 +62,7 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (re
 	}
 	life, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	var events driver.HeldEvents
+	var events driver.TxEvents
 	defer func() { events.End(err) }() // before life ends, because it is the observer's context
 	t := &ownTx{s: a.s, life: life, end: end}
 	defer t.rollback() // if fn panics

@@ -21,7 +21,7 @@ var allowed = map[string][]string{
 	"store/encrypted":                {"store"},
 	"store/moved":                    {"store", "internal/..."},
 	"store/shardstore":               {"store", "internal/clocks"},
-	"store/nearcache":                {"store", ".", "internal/lapsed"},
+	"store/nearcache":                {"store", ".", "internal/protocol"},
 	"store/storetest":                {"store", "store/memstore"}, // the memory store is the oracle of its histories
 	"store/...":                      {"store", "store/coalesce", "."},
 	"store/pgstore":                  {"store", "store/coalesce", ".", "store/pgstore/internal/..."},

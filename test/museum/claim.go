@@ -42,7 +42,7 @@ var claims = []Mutant{
 	{
 		Name: "a claim that is sent again has another owner", Rule: "rule 2",
 		Dir: core, Func: "(*pendingCall).claim", Package: core, Run: "TestClaim_ReplyLost_IsWon",
-		Old: "return c.heard(c.guard.store.Claim(ctx, p))", New: "p.Owner = lapsed.NewOwner(); return c.heard(c.guard.store.Claim(ctx, p))",
+		Old: "return c.heard(c.guard.store.Claim(ctx, p))", New: "p.Owner = protocol.NewOwner(); return c.heard(c.guard.store.Claim(ctx, p))",
 	},
 	{
 		Name: "an own claim that has moved on is won again", Rule: "rule 2",
@@ -56,7 +56,7 @@ var claims = []Mutant{
 	},
 	{
 		Name: "all claims of a process have one owner", Rule: "rule 2",
-		Dir: "internal/lapsed", Func: "NewOwner", Package: core, Run: "TestTakeOver_OldOwnerSettles_IsRefused|TestClaim_ReplyLost|TestRun_ThousandCallsWithoutWait_OneRuns",
+		Dir: "internal/protocol", Func: "NewOwner", Package: core, Run: "TestTakeOver_OldOwnerSettles_IsRefused|TestClaim_ReplyLost|TestRun_ThousandCallsWithoutWait_OneRuns",
 		Old: "binary.LittleEndian.PutUint64(o[:8], rand.Uint64()) binary.LittleEndian.PutUint64(o[8:], rand.Uint64())",
 		New: "binary.LittleEndian.PutUint64(o[:8], 1+0*rand.Uint64())",
 	},

@@ -104,10 +104,10 @@ var erasures = []Mutant{
 		Name: "erase: a saga that has not ended is erased", Rule: "saga 7",
 		Dir: eraseDir, Func: "(*eraser).judge", Package: eraseDir, Run: "TestRun_Sagas_EndedAreErasedAndOpenAreKept",
 		Old: `
-			case lapsed.IsSaga(r.Key):
+			case protocol.IsSaga(r.Key):
 				return Unfinished, errSaga`,
 		New: `
-			case lapsed.IsSaga(r.Key):
+			case protocol.IsSaga(r.Key):
 				return Erased, nil`,
 	},
 	{

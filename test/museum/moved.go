@@ -36,7 +36,7 @@ var moves = []Mutant{
 	{
 		Name: "a saga that is moved has no timer", Rule: "saga 7",
 		Dir: moved, Func: "(*carrier).carry", Package: moved, Run: "TestCopy_Saga_HasTimer",
-		Old: "lapsed.IsSaga(r.Key) && !r.State.Terminal()", New: "lapsed.IsSaga(r.Key) && r.State.Terminal()",
+		Old: "protocol.IsSaga(r.Key) && !r.State.Terminal()", New: "protocol.IsSaga(r.Key) && r.State.Terminal()",
 	},
 	{
 		Name: "a record that changes in the old store is forgotten when that store is down", Rule: "rule 11",

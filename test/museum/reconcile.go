@@ -21,13 +21,13 @@ var reconciliations = []Mutant{
 	{
 		Name: "a reconciler's error counts as DidNotHappen", Rule: "rule 17",
 		Dir: core, Func: "(*Guard).settleReconciled", Package: core, Run: "TestReconcile_NextCall_FollowsVerdict|TestReconcile_Panics_CallStaysParked",
-		Old: "return store.Settlement{State: store.Unknown, Attempt: x.attempt, Error: lapsed.Undecided(r, errorText(err))}",
+		Old: "return store.Settlement{State: store.Unknown, Attempt: x.attempt, Error: protocol.UndecidedText(r, errorText(err))}",
 		New: "return store.Settlement{State: store.Released, Attempt: x.attempt, Error: errorText(err), Keep: g.options.Retention}",
 	},
 	{
 		Name: "an undecided reconciler overwrites the cause of the doubt", Rule: "rule 17",
 		Dir: core, Func: "(*Guard).settleReconciled", Package: core, Run: "TestReconcile_Undecided_KeepsFirstCause",
-		Old: "lapsed.Undecided(r, errorText(err))", New: "errorText(err)",
+		Old: "protocol.UndecidedText(r, errorText(err))", New: "errorText(err)",
 	},
 	{
 		Name: "a verdict counts although the reconciler failed", Rule: "rule 17",
@@ -62,12 +62,12 @@ var reconciliations = []Mutant{
 	{
 		Name: "a verdict fails a stuck saga, and undoes nothing", Rule: "saga 4",
 		Dir: core, Func: "(*Guard).Resolve", Package: core, Run: "TestResolve_Saga_VerdictAndReopeningAreRefused",
-		Old: "if lapsed.IsSaga(seen.Key) {", New: "if lapsed.IsSaga(seen.Key) && v.kind == undecided {",
+		Old: "if protocol.IsSaga(seen.Key) {", New: "if protocol.IsSaga(seen.Key) && v.kind == undecided {",
 	},
 	{
 		Name: "a saga whose steps are undone is reopened", Rule: "saga 5",
 		Dir: core, Func: "(*Guard).Reopen", Package: core, Run: "TestResolve_Saga_VerdictAndReopeningAreRefused",
-		Old: "case lapsed.IsSaga(seen.Key):", New: "case lapsed.IsSaga(seen.Key) && g.options.Retention == 0:",
+		Old: "case protocol.IsSaga(seen.Key):", New: "case protocol.IsSaga(seen.Key) && g.options.Retention == 0:",
 	},
 	{
 		Name: "a call whose handler has undone its steps is reopened", Rule: "steps",
@@ -81,12 +81,12 @@ var reconciliations = []Mutant{
 	},
 	{
 		Name: "a call is reopened because a step has used up attempts", Rule: "steps",
-		Dir: "internal/lapsed", Func: "WhyNotReopened", Package: core, Run: "TestReopen_FailureOfStepPassedOn_IsRefused",
+		Dir: "internal/protocol", Func: "ReopenRefusal", Package: core, Run: "TestReopen_FailureOfStepPassedOn_IsRefused",
 		Old: "return s.Failed && FailureCode(&s.Outcome) == CodeExhausted", New: "return false",
 	},
 	{
 		Name: "a call with steps is not reopened after its last attempt", Rule: "steps",
-		Dir: "internal/lapsed", Func: "WhyNotReopened", Package: core, Run: "TestReopen_AttemptsUsedUp_GoesOnAfterItsSteps",
+		Dir: "internal/protocol", Func: "ReopenRefusal", Package: core, Run: "TestReopen_AttemptsUsedUp_GoesOnAfterItsSteps",
 		Old: "|| usedUp", New: "|| usedUp && len(steps) == 0",
 	},
 	{

@@ -86,7 +86,7 @@ var replays = []Mutant{
 	{
 		Name: "each rerun has another key", Rule: "rule 8",
 		Dir: core, Func: "(*Guard).rerun", Package: core, Run: "TestRerun",
-		Old: "call.Operation += lapsed.RerunSuffix", New: `call.Operation += "##" + fmt.Sprint(lapsed.NewOwner())`,
+		Old: "call.Operation += protocol.RerunSuffix", New: `call.Operation += "##" + fmt.Sprint(protocol.NewOwner())`,
 	},
 	{
 		Name: "the pause after a failure is ignored under every policy", Rule: "rule 13",

@@ -100,7 +100,7 @@ var sagas = []Mutant{
 	{
 		Name: "a compensation that gives up counts as done", Rule: "saga 4",
 		Dir: flow, Func: "(*Run).compensate", Package: flow, Run: "TestRule4_CompensationGivesUp_SagaIsStuckNeverFailed",
-		Old: "if gaveUp { return &effect.Stuck{Err: err} }", New: "if gaveUp { return nil }",
+		Old: "if gaveUp { return &handlererr.Stuck{Err: err} }", New: "if gaveUp { return nil }",
 	},
 	{
 		Name: "a saga that turned back is not read as such", Rule: "saga 5",
@@ -125,30 +125,30 @@ var sagas = []Mutant{
 	{
 		Name: "a saga that has not ended expires", Rule: "saga 7",
 		Dir: core, Func: "(*Guard).sagaSettlement", Package: flow, Run: "TestRule7_Started_RunsLongAfterItsProcessDied",
-		Old: "Keep: lapsed.Forever", New: "Keep: g.options.Retention",
+		Old: "Keep: protocol.UnfinishedSagaRetention", New: "Keep: g.options.Retention",
 	},
 	{
 		Name: "the sweep lets a saga expire", Rule: "saga 7",
 		Dir: "sweep", Func: "(*sweeper).recover", Package: flow, Run: "TestRule7_ProcessDiesAndSweepsGoOn_SagaIsKept",
-		Old: "p.Keep = lapsed.Forever", New: "p.Keep = s.options.Retention",
+		Old: "p.Keep = protocol.UnfinishedSagaRetention", New: "p.Keep = s.options.Retention",
 	},
 	{
 		Name: "the sweep counts the attempts of a saga", Rule: "saga 7",
 		Dir: "sweep", Func: "(*sweeper).recover", Package: flow, Run: "TestRule7_ProcessDiesAndSweepsGoOn_SagaIsKept",
-		Old: "|| lapsed.IsSaga(r.Key)", New: "|| lapsed.IsSaga(r.Key) && r.Attempt == 0",
+		Old: "|| protocol.IsSaga(r.Key)", New: "|| protocol.IsSaga(r.Key) && r.Attempt == 0",
 	},
 	{
 		Name: "a stuck saga is put off before the store knows that it is stuck", Rule: "saga 7",
 		Dir: flow, Func: "(*core).keepTimer", Package: flow, Run: "TestTimer_SettlementOfStuckRunLost",
 		Old: "case err == nil || failed || paused:",
 		New: `case errors.Is(err, semel.ErrParked):
-			_, _ = c.setTimer(ctx, k, version, lapsed.NewOwner(), stuckLook)
+			_, _ = c.setTimer(ctx, k, version, protocol.NewOwner(), stuckLook)
 		case err == nil || failed || paused:`,
 	},
 	{
 		Name: "a run does not know the timer that a worker has put off meanwhile", Rule: "saga 7",
 		Dir: flow, Func: "(*Saga).work", Package: flow, Run: "TestWork_StopsDuringLastStep_LeavesNoTimer",
-		Old: "watched(r.Fence), d.Until", New: "lapsed.NewOwner(), d.Until",
+		Old: "watched(r.Fence), d.Until", New: "protocol.NewOwner(), d.Until",
 	},
 	{
 		Name: "a sleep after a step that workers have seen lasts until the end of the lease", Rule: "saga 7",
@@ -163,12 +163,12 @@ var sagas = []Mutant{
 	{
 		Name: "the timer of a saga that waits is dropped", Rule: "saga 7",
 		Dir: flow, Func: "(*core).keepTimer", Package: flow, Run: "TestRule7_Started_RunsLongAfterItsProcessDied|TestSleep_GoesOnWhenItIsOver_NeverBefore",
-		Old: "case paused && !pause.Unbegun:", New: "case paused && pause.Unbegun:",
+		Old: "case paused && !pause.NothingRecorded:", New: "case paused && pause.NothingRecorded:",
 	},
 	{
 		Name: "requests to make a timer have one version", Rule: "saga 7",
 		Dir: flow, Func: "(*core).makeTimer", Package: flow, Run: "TestTimer_RequestsArriveLate_SagaGoesOnSoon",
-		Old: "version = lapsed.NewOwner()", New: "if version == (store.Owner{}) { version = lapsed.NewOwner() }",
+		Old: "version = protocol.NewOwner()", New: "if version == (store.Owner{}) { version = protocol.NewOwner() }",
 	},
 	{
 		Name: "a timer whose version has changed is changed", Rule: "saga 7",
@@ -247,12 +247,12 @@ var sagas = []Mutant{
 	},
 	{
 		Name: "saga: a sweep or a dead run hides an interrupted decision", Rule: "saga 5",
-		Dir: "internal/lapsed", Func: "Interrupted", Package: "internal/lapsed", Run: "TestInterrupted",
+		Dir: "internal/protocol", Func: "DecisionInterrupted", Package: "internal/protocol", Run: "TestDecisionInterrupted",
 		Old: "case o.State == store.Unknown:", New: "case !operator:",
 	},
 	{
 		Name: "saga: a sweep's release of the run that took over hides an interrupted decision", Rule: "saga 5",
-		Dir: "internal/lapsed", Func: "Interrupted", Package: "saga", Run: "TestIntervene_InterruptedThenRunFails",
+		Dir: "internal/protocol", Func: "DecisionInterrupted", Package: "saga", Run: "TestIntervene_InterruptedThenRunFails",
 		Old: "case o.State == store.Unknown:", New: "case !operator && o.State != store.Processing:",
 	},
 	{

@@ -80,7 +80,7 @@ var sagaRecords = []Mutant{
 	{
 		Name: "saga: a sweep leaves one that never began where no worker finds it", Rule: "saga 7",
 		Dir: "sweep", Func: "(*sweeper).recover", Package: flow, Run: "TestRule7_ProcessDiesBeforeTimer",
-		Old: "if hasTimers && lapsed.IsSaga(r.Key) {", New: "if !hasTimers && lapsed.IsSaga(r.Key) {",
+		Old: "if hasTimers && protocol.IsSaga(r.Key) {", New: "if !hasTimers && protocol.IsSaga(r.Key) {",
 	},
 	{
 		Name: "saga: Start waits for ever for a store that does not answer", Rule: "saga 7",
@@ -100,7 +100,7 @@ var sagaRecords = []Mutant{
 	{
 		Name: "saga: results use up the room for compensations", Rule: "saga 4",
 		Dir: core, Func: "(*journal).maxResults", Package: flow, Run: "TestStep_RecordNearlyFull",
-		Old: "store.MaxStepBytes - lapsed.SagaRoom", New: "store.MaxStepBytes",
+		Old: "store.MaxStepBytes - protocol.SagaReserveBytes", New: "store.MaxStepBytes",
 	},
 	{
 		Name: "saga: an event that does not fit into the record is acknowledged", Rule: "saga 7",

@@ -89,7 +89,7 @@ var coreSettlements = []Mutant{
 	{
 		Name: "a NoEffect after a stored outcome counts for the call around it", Rule: "doubt",
 		Dir: core, Func: "(*Guard).execute", Package: core, Run: "TestComplete_ThenNoEffect_OuterCallIsInDoubt",
-		Old: "effect.Finish(err)", New: "err",
+		Old: "handlererr.HideNoEffect(err)", New: "err",
 	},
 	{
 		Name: "a settlement ends with the caller", Rule: "rule 9", Parent: "M20: golang/go#43082",
@@ -159,7 +159,7 @@ var coreSettlements = []Mutant{
 	{
 		Name: "a cancelled handler had no effect", Rule: "rule 9",
 		Dir: core, Func: "(*Guard).settlementOf", Package: core, Run: "TestRun_HandlerReturns_DecidesState",
-		Old: "if effect.None(err) {", New: "if effect.None(err) || errors.Is(err, context.Canceled) {",
+		Old: "if handlererr.IsNoEffect(err) {", New: "if handlererr.IsNoEffect(err) || errors.Is(err, context.Canceled) {",
 	},
 	{
 		Name: "a final failure is not kept", Rule: "doubt",
@@ -169,17 +169,17 @@ var coreSettlements = []Mutant{
 	{
 		Name: "a call without effect is parked", Rule: "doubt",
 		Dir: core, Func: "(*Guard).settlementOf", Package: core, Run: "TestRun_HandlerReturns_DecidesState",
-		Old: "if effect.None(err) {", New: "if effect.None(err) && x.policy != Park {",
+		Old: "if handlererr.IsNoEffect(err) {", New: "if handlererr.IsNoEffect(err) && x.policy != Park {",
 	},
 	{
 		Name: "NoEffect of a step counts for its parent", Rule: "doubt",
-		Dir: "internal/effect", Func: "None", Package: core, Run: "TestNoEffect_OfStep_DoesNotReleaseParent",
-		Old: "case *Finished: return false", New: "case *Finished: return None(e.Err)",
+		Dir: "internal/handlererr", Func: "IsNoEffect", Package: core, Run: "TestNoEffect_OfStep_DoesNotReleaseParent",
+		Old: "case *hiddenNoEffect: return false", New: "case *hiddenNoEffect: return IsNoEffect(e.Err)",
 	},
 	{
 		Name: "one of several errors without effect is enough", Rule: "doubt",
-		Dir: "internal/effect", Func: "None", Package: core, Run: "TestNoEffect_JoinedWithPlainError_IsDoubt",
-		Old: "len(parts) > 0 && !slices.ContainsFunc(parts, func(err error) bool { return !None(err) })", New: "slices.ContainsFunc(parts, None)",
+		Dir: "internal/handlererr", Func: "IsNoEffect", Package: core, Run: "TestNoEffect_JoinedWithPlainError_IsDoubt",
+		Old: "len(parts) > 0 && !slices.ContainsFunc(parts, func(err error) bool { return !IsNoEffect(err) })", New: "slices.ContainsFunc(parts, IsNoEffect)",
 	},
 	{
 		Name: "a failure that is not kept is found in the error", Rule: "rule 9",
@@ -221,7 +221,7 @@ var unreadables = []Mutant{
 	{
 		Name: "a nil pointer in a sink's error ends the publisher's process", Rule: "outbox",
 		Dir: outboxDir, Func: "(*session).onAnswer", Package: outboxDir, Run: "TestPublisher_ErrorIsNilPointer",
-		Old: "a.err = effect.Readable(a.err)", New: "_ = effect.Readable",
+		Old: "a.err = handlererr.Readable(a.err)", New: "_ = handlererr.Readable",
 	},
 	{
 		Name: "a call takes the outcome of another run for its own", Rule: "rule 9",

@@ -46,7 +46,7 @@ var telemetries = []Mutant{
 	},
 	{
 		Name: "telemetry: a call that is refused after it has run counts twice", Rule: "telemetry",
-		Dir: "internal/held", Func: "(*Events).End", Package: "internal/held", Run: "TestEvents_End_ReportsTheLastThatEndsTheCall",
+		Dir: "internal/txevents", Func: "(*Buffer).End", Package: "internal/txevents", Run: "TestBuffer_End_ReportsTheLastThatEndsTheCall",
 		Old: "i == last", New: "i <= last",
 	},
 	{

@@ -45,7 +45,7 @@ var waits = []Mutant{
 	{
 		Name: "a call that waits for a reconciler gets the failure of an earlier attempt", Rule: "rule 14",
 		Dir: core, Func: "(*pendingCall).waitForEnd", Package: core, Run: "TestReconcile_DidNotHappen_OneOfWaitingCallsRuns",
-		Old: "&& !lapsed.IsReconcilers(r)", New: "&& lapsed.LastText(r) != \"\"",
+		Old: "&& !protocol.IsReconcilerClaim(r)", New: "&& protocol.LastAttemptText(r) != \"\"",
 	},
 	{
 		Name: "MaxWaiters is ignored", Rule: "rule 14",

@@ -18,7 +18,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/console"
 	"github.com/semel-go/semel/internal/acts"
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
 )
 
@@ -139,14 +139,14 @@ func notFound(ctx context.Context, h store.Store, given store.Key) error {
 	case k.Value != "" && strings.Trim(k.Value, "0123456789abcdefABCDEF") == "":
 		searched += ", which is no hash from a log either: a hash has 8 hexadecimal digits"
 	}
-	if lapsed.IsSaga(k) {
+	if protocol.IsSaga(k) {
 		return sagaNotFound(k)
 	}
 	if given.Operation == "" {
 		tenant += `. The operation "http" is only the default, and semel proxy's. A service in Go and semel deliver have others, such as "POST /payments": give --operation; semel inspect list shows it`
 	}
 	return noRecordError(fmt.Sprintf("not found: %s%s. The record may have expired, or have been erased: the audit trail of semel erase (its --audit) says so. "+
-		"semel inspect list shows all records; for a saga give --operation 'NAME%s'; if the store has hashes of keys, give --hash-keys-file", searched, tenant, lapsed.SagaSuffix))
+		"semel inspect list shows all records; for a saga give --operation 'NAME%s'; if the store has hashes of keys, give --hash-keys-file", searched, tenant, protocol.SagaSuffix))
 }
 
 // noRecordError is store.ErrNotFound in other words.

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/encrypted"
 )
@@ -103,7 +103,7 @@ func look(ctx context.Context, h store.Store, given store.Key) (store.Found, err
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		of := k
-		if of.Operation += lapsed.SagaSuffix; !lapsed.IsSaga(k) {
+		if of.Operation += protocol.SagaSuffix; !protocol.IsSaga(k) {
 			if _, err := h.Get(ctx, of); err == nil {
 				return f, noRecordError(fmt.Sprintf("there is no record of operation %q with this key, but a saga has it: give --operation '%s'", k.Operation, of.Operation))
 			}
@@ -165,7 +165,7 @@ func stepsOf(ctx context.Context, st store.Store, r *store.Record) ([]store.Step
 	return j.Steps(ctx, r.Lease())
 }
 
-func (v *view) isSaga() bool { return strings.HasSuffix(v.Operation, lapsed.SagaSuffix) }
+func (v *view) isSaga() bool { return strings.HasSuffix(v.Operation, protocol.SagaSuffix) }
 
 // addSteps adds the steps of the record to its view.
 func (v *view) addSteps(steps []store.Step, showBody bool) {

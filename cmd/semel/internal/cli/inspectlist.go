@@ -16,7 +16,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/config"
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/encrypted"
 )
@@ -195,7 +195,7 @@ func (c *inspectListCmd) table(e *env) (show func(*store.Found) error, flush fun
 
 // lastErrorOf is the last error of a record, or the decision in its place.
 func lastErrorOf(r *store.Record) (lastError, decision string) {
-	if lapsed.IsDecision(r) {
+	if protocol.IsDecision(r) {
 		return "", r.LastError
 	}
 	return r.LastError, ""

@@ -13,7 +13,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/internal/acts"
 	"github.com/semel-go/semel/internal/history"
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
 )
 
@@ -62,7 +62,7 @@ func (c *inspectReopenCmd) reopen(ctx context.Context, e *env, h storeurl.Handle
 	switch {
 	case err != nil:
 		return err
-	case lapsed.IsSaga(k):
+	case protocol.IsSaga(k):
 		why := "this is a saga, and it has not failed"
 		switch f.Record.State {
 		case store.Completed:

@@ -20,7 +20,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/internal/acts"
 	"github.com/semel-go/semel/internal/history"
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
 )
 
@@ -76,7 +76,7 @@ func (c *inspectResolveCmd) Run(ctx context.Context, e *env) error {
 }
 
 func (c *inspectResolveCmd) resolve(ctx context.Context, e *env, h storeurl.Handle, f *store.Found, v semel.Verdict) error {
-	if lapsed.IsSaga(f.Record.Key) {
+	if protocol.IsSaga(f.Record.Key) {
 		why := "this is a saga, and a verdict would not undo its steps"
 		if f.Record.State.Terminal() {
 			why = fmt.Sprintf("this is a saga that has ended (%v), so that nothing is to be decided", f.Record.State)

@@ -17,8 +17,8 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/shell"
 	"github.com/semel-go/semel/internal/history"
-	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/internal/lasterror"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/encrypted"
 )
@@ -269,7 +269,7 @@ func (c *storeFlag) nextStep(r *store.Record, steps []store.Step) []string {
 		return nil
 	}
 	flags := fmt.Sprintf("%s%s --fence %d --reason TEXT", shell.Flag("tenant", r.Key.Tenant), c.flags(), r.Fence)
-	if name, ok := strings.CutSuffix(r.Key.Operation, lapsed.SagaSuffix); ok && lapsed.IsSaga(r.Key) {
+	if name, ok := strings.CutSuffix(r.Key.Operation, protocol.SagaSuffix); ok && protocol.IsSaga(r.Key) {
 		stuck := history.StuckOf(r, steps)
 		next := shell.SagaDecisions([]string{name, r.Key.Value}, flags, stuck)
 		if stuck.Skip != "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/internal/acts"
 	"github.com/semel-go/semel/internal/history"
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/saga"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/encrypted"
@@ -168,7 +168,7 @@ func (c *decideFlags) intervene(ctx context.Context, h storeurl.Handle, k store.
 
 // sagaNotFound says where a saga can be that is not there under its name.
 func sagaNotFound(k store.Key) error {
-	name := strings.TrimSuffix(k.Operation, lapsed.SagaSuffix)
+	name := strings.TrimSuffix(k.Operation, protocol.SagaSuffix)
 	searched := fmt.Sprintf("saga %q of tenant %q with this id", name, k.Tenant)
 	if k.Tenant == "" {
 		searched = fmt.Sprintf("saga %q without a tenant with this id; if it is of a tenant, give --tenant", name)
@@ -179,7 +179,7 @@ func sagaNotFound(k store.Key) error {
 
 // showAgain is the command that shows a saga.
 func (c *storeFlag) showAgain(k store.Key) string {
-	return shell.Command("semel saga show", []string{strings.TrimSuffix(k.Operation, lapsed.SagaSuffix), k.Value}, tenantFlag(k), c.flags())
+	return shell.Command("semel saga show", []string{strings.TrimSuffix(k.Operation, protocol.SagaSuffix), k.Value}, tenantFlag(k), c.flags())
 }
 
 type sagaRetryCmd struct {

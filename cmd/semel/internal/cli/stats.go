@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/outbox"
 	"github.com/semel-go/semel/saga"
 	"github.com/semel-go/semel/store"
@@ -197,7 +197,7 @@ func (c *sagaListCmd) Run(ctx context.Context, e *env) error {
 			if r.State == store.Unknown { // it waits for an operator, and not for a time
 				due = time.Time{}
 			}
-			name := strings.TrimSuffix(r.Key.Operation, lapsed.SagaSuffix)
+			name := strings.TrimSuffix(r.Key.Operation, protocol.SagaSuffix)
 			lastError, decision := lastErrorOf(r)
 			return show(&listedSaga{name, r.Key.Tenant, r.Key.Value, r.State, due, r.Fence, r.Attempt, r.Created, lastError, decision})
 		}
@@ -220,7 +220,7 @@ func (c *sagaListCmd) Run(ctx context.Context, e *env) error {
 // hint says where else a saga may be.
 func (c *sagaListCmd) hint() string {
 	if c.Name == "" {
-		return "; semel inspect list --state completed,failed" + c.flags() + " | grep '" + lapsed.SagaSuffix + " ' lists those that have ended"
+		return "; semel inspect list --state completed,failed" + c.flags() + " | grep '" + protocol.SagaSuffix + " ' lists those that have ended"
 	}
 	return fmt.Sprintf(" of the definition %q; semel saga list without a name lists those of all definitions, and semel saga show shows one that has ended", string(c.Name))
 }
@@ -270,7 +270,7 @@ func (c *sagaListCmd) byRecord(ctx context.Context, e *env, h storeurl.Handle, l
 			err = cmp.Or(err, listErr) // the first
 		case listErr != nil:
 			return false, listErr
-		case !lapsed.IsSaga(f.Record.Key):
+		case !protocol.IsSaga(f.Record.Key):
 		case *listed == c.Limit:
 			return true, err
 		default:

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/encrypted"
 )
@@ -43,7 +43,7 @@ func WarnRecords(ctx context.Context, log *slog.Logger, st store.Store, hashed b
 		switch {
 		case errors.Is(err, encrypted.ErrUnknownKey):
 			keyMissing = err
-		case err == nil && !r.Expired(f.Now) && slices.Contains(operations, r.Key.Operation) && !lapsed.IsSaga(r.Key):
+		case err == nil && !r.Expired(f.Now) && slices.Contains(operations, r.Key.Operation) && !protocol.IsSaga(r.Key):
 			otherKeys = otherKeys || isHashed(r.Key) != hashed
 			isEncrypted = isEncrypted || r.Outcome.Codec == encrypted.Codec
 			id := r.Fingerprint.KeyID

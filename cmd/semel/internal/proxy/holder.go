@@ -6,7 +6,7 @@ import (
 
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/limit"
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
 )
 
@@ -33,7 +33,7 @@ func (s namedStore) Swap(ctx context.Context, seen store.Seen, p store.Proposal)
 // because it is recognised by its end.
 func named(ctx context.Context, holder string) string {
 	v := limit.FromContext(ctx)
-	if v == nil || v.Request == nil || strings.HasSuffix(holder, lapsed.ReconcilerSuffix) {
+	if v == nil || v.Request == nil || strings.HasSuffix(holder, protocol.ReconcilerSuffix) {
 		return holder
 	}
 	return holder + " " + v.Request.Method + " " + input.Path(v.Request.URL)

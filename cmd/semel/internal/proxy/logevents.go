@@ -8,7 +8,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/limit"
-	"github.com/semel-go/semel/internal/effect"
+	"github.com/semel-go/semel/internal/handlererr"
 )
 
 // logEvents makes an observer that logs each event as semel.LogEvents does, with method and
@@ -22,7 +22,7 @@ func (p *Proxy) logEvents() func(context.Context, semel.Event) {
 			failed := e
 			v.Event.Store(&failed)
 		}
-		_, nothingDone := errors.AsType[*effect.NoEffect](e.Err)
+		_, nothingDone := errors.AsType[*handlererr.NoEffect](e.Err)
 		if v == nil || v.Request == nil || e.Kind != semel.EventReleased || !e.EndsCall || nothingDone {
 			log(ctx, e)
 			return

@@ -1,14 +1,14 @@
-package lapsed_test
+package protocol_test
 
 import (
 	"testing"
 
-	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
 )
 
-func TestInterrupted_EachHistory(t *testing.T) {
-	const operator, worker = lapsed.SagaOperator + "ann: again", "host/1"
+func TestDecisionInterrupted_EachHistory(t *testing.T) {
+	const operator, worker = protocol.SagaOperator + "ann: again", "host/1"
 	ended := func(holder string, in store.State) store.FormerOwner {
 		return store.FormerOwner{Holder: holder, State: in}
 	}
@@ -27,10 +27,10 @@ func TestInterrupted_EachHistory(t *testing.T) {
 		"interrupted, stuck, decided, paused": {[]store.FormerOwner{ended(operator, store.Processing), ended(worker, store.Unknown), ended(operator, store.Released), ended(worker, store.Released)}, false},
 		"interrupted, stuck, decided":         {[]store.FormerOwner{ended(operator, store.Processing), ended(worker, store.Unknown), ended(operator, store.Released)}, false},
 	} {
-		if got := lapsed.Interrupted(store.Key{Operation: "order" + lapsed.SagaSuffix}, c.owners); got != c.want {
+		if got := protocol.DecisionInterrupted(store.Key{Operation: "order" + protocol.SagaSuffix}, c.owners); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
-		if lapsed.Interrupted(store.Key{Operation: "order"}, c.owners) {
+		if protocol.DecisionInterrupted(store.Key{Operation: "order"}, c.owners) {
 			t.Errorf("%s: a call that is no saga is interrupted", name)
 		}
 	}

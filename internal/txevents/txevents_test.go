@@ -1,4 +1,4 @@
-package held
+package txevents
 
 import (
 	"errors"
@@ -7,25 +7,25 @@ import (
 	"testing"
 )
 
-func TestEvents_End_ReportsTheLastThatEndsTheCall(t *testing.T) {
-	ctx := With(t.Context(), &Events{})
-	e := From(ctx)
+func TestBuffer_End_ReportsTheLastThatEndsTheCall(t *testing.T) {
+	ctx := With(t.Context(), &Buffer{})
+	b := From(ctx)
 	var got []string
 	add := func(name string, endsCall bool) {
-		e.Add(endsCall, func(err error) { got = append(got, fmt.Sprint(name, " ", err)) })
+		b.Add(endsCall, func(err error) { got = append(got, fmt.Sprint(name, " ", err)) })
 	}
-	add("forgotten", true)
-	e.Forget()
+	add("discarded", true)
+	b.Discard()
 	add("taken over", false)
 	add("executed", true)
 	add("refused", true)
 	if got != nil {
 		t.Fatalf("reported %q before the end", got)
 	}
-	if ended := e.End(errors.New("down")); !ended {
+	if ended := b.End(errors.New("down")); !ended {
 		t.Error("no end")
 	}
-	if ended := e.End(nil); ended { // reports nothing twice
+	if ended := b.End(nil); ended { // reports nothing twice
 		t.Error("a second end")
 	}
 	if want := []string{"taken over down", "refused down"}; !slices.Equal(got, want) {
@@ -34,7 +34,7 @@ func TestEvents_End_ReportsTheLastThatEndsTheCall(t *testing.T) {
 }
 
 func TestWithout_ContextOfHandler_KeepsNothing(t *testing.T) {
-	if ctx := Without(With(t.Context(), &Events{})); From(ctx) != nil {
+	if ctx := Without(With(t.Context(), &Buffer{})); From(ctx) != nil {
 		t.Error("the events of a handler's calls are kept")
 	}
 	if ctx := t.Context(); Without(ctx) != ctx {

@@ -1,6 +1,6 @@
-// Package lapsed has the texts, failures and owners with which calls and the sweep
-// recover records whose claim has expired.
-package lapsed
+// Package protocol has the names, texts and encodings that packages semel, saga and sweep
+// write into records, and by which they recognize there what another one has written.
+package protocol
 
 import (
 	"encoding/binary"
@@ -14,39 +14,39 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// ReconcilerSuffix ends the Holder of a claim that a reconciler has.
+// ReconcilerSuffix is the suffix of Holder in a claim that a reconciler has.
 const ReconcilerSuffix = " reconciling"
 
-// IsReconcilers reports whether the claim of r is, or was, a reconciler's.
-func IsReconcilers(r *store.Record) bool { return strings.HasSuffix(r.Holder, ReconcilerSuffix) }
+// IsReconcilerClaim reports whether the claim of r is, or was, a reconciler's.
+func IsReconcilerClaim(r *store.Record) bool { return strings.HasSuffix(r.Holder, ReconcilerSuffix) }
 
 // reconcilerText comes before the error of the last reconciler.
 const reconcilerText = "; the reconciler: "
 
-// RerunSuffix ends the operation of the second key of a rerun. No step can have
+// RerunSuffix is the suffix of the operation of a rerun's second key. No step can have
 // this operation, because the name of a step is not empty.
 const RerunSuffix = "##rerun"
 
-// SagaSuffix ends the operation of a saga. No step can have this operation, because
+// SagaSuffix is the suffix of the operation of a saga. No step can have this operation, because
 // the name of a step has no '#'.
 const SagaSuffix = "##saga"
 
 // IsSaga reports whether a key is that of a saga.
 func IsSaga(k store.Key) bool { return strings.HasSuffix(k.Operation, SagaSuffix) }
 
-// SagaRoom is the part of store.MaxStepBytes that inputs, events and results of a saga's steps leave
-// for its compensations and for operators' decisions, in bytes.
-const SagaRoom = 128 << 10
+// SagaReserveBytes is the part of store.MaxStepBytes that inputs, events and results of a
+// saga's steps leave for its compensations and for operators' decisions.
+const SagaReserveBytes = 128 << 10
 
-// Forever is how long a saga is kept that has not ended: much longer than anything
-// waits, and short enough to be a time.
-const Forever = 100 * 365 * 24 * time.Hour
+// UnfinishedSagaRetention is how long a saga is kept that has not ended: much longer than
+// anything waits, and short enough to be a time.
+const UnfinishedSagaRetention = 100 * 365 * 24 * time.Hour
 
-// Keep is how long a released record is kept. A saga that has not ended does not
+// KeepReleased is how long a released record is kept. A saga that has not ended does not
 // expire, however long its workers are away.
-func Keep(k store.Key, retention time.Duration) time.Duration {
+func KeepReleased(k store.Key, retention time.Duration) time.Duration {
 	if IsSaga(k) {
-		return Forever
+		return UnfinishedSagaRetention
 	}
 	return retention
 }
@@ -57,14 +57,14 @@ const FailureCodec = "semel/failure"
 // CodeExhausted is the code of the failure of a key without attempts left.
 const CodeExhausted = "attempts_exhausted"
 
-// Undecided is the LastError of a parked record after a reconciler did not decide:
+// UndecidedText is the LastError of a parked record after a reconciler did not decide:
 // the first cause of the doubt, and why the reconciler did not decide.
-func Undecided(r *store.Record, why string) string {
+func UndecidedText(r *store.Record, why string) string {
 	cause, _, _ := strings.Cut(r.LastError, reconcilerText)
 	return cause + reconcilerText + why
 }
 
-// SagaOperator begins the Holder of an operator who decides about a saga.
+// SagaOperator is the prefix of Holder while an operator decides about a saga.
 const SagaOperator = "operator: "
 
 // The last errors of records about which somebody has decided.
@@ -95,10 +95,11 @@ func IsDecision(r *store.Record) bool {
 	return false
 }
 
-// Interrupted says whether an operator's claim of a saga has lapsed in the middle of a
-// decision, and the saga has not been stuck since. Then it must not go on by itself. No
-// other end counts: the release of a run that took over and died is a sweep's.
-func Interrupted(k store.Key, owners []store.FormerOwner) bool {
+// DecisionInterrupted reports whether an operator's claim of the saga expired before the
+// decision was recorded, and the saga has not been stuck since. Such a saga must not go on
+// by itself. Only the state Unknown ends this condition: a Released in the history can be a
+// sweep's, after a run that took over and died.
+func DecisionInterrupted(k store.Key, owners []store.FormerOwner) bool {
 	if !IsSaga(k) {
 		return false
 	}
@@ -114,22 +115,22 @@ func Interrupted(k store.Key, owners []store.FormerOwner) bool {
 	return false
 }
 
-// Text describes a claim whose lease expired.
-func Text(r *store.Record) string {
+// ExpiredLeaseText describes a claim whose lease expired.
+func ExpiredLeaseText(r *store.Record) string {
 	if IsSaga(r.Key) && strings.HasPrefix(r.Holder, SagaOperator) {
 		return r.LastError // why the saga is stuck
 	}
-	if IsReconcilers(r) {
-		return Undecided(r, r.Holder+" died, froze or lost its connection")
+	if IsReconcilerClaim(r) {
+		return UndecidedText(r, r.Holder+" died, froze or lost its connection")
 	}
 	return fmt.Sprintf("the lease of attempt %d expired: %s died, froze or lost its connection", r.Attempt, r.Holder)
 }
 
-// LastText describes how the last attempt ended. While a record is processing its
+// LastAttemptText describes how the last attempt ended. While a record is processing its
 // LastError still describes the attempt before.
-func LastText(r *store.Record) string {
+func LastAttemptText(r *store.Record) string {
 	if r.State == store.Processing {
-		return Text(r)
+		return ExpiredLeaseText(r)
 	}
 	return r.LastError
 }
@@ -169,11 +170,11 @@ func FailureCode(o *store.Outcome) string {
 	return f.Code
 }
 
-// WhyNotReopened says why a failed call with these recorded steps must not run again; empty
-// if it may. A handler that fails for good may have undone its steps before. If it has used
+// ReopenRefusal is the reason why a failed call with these recorded steps must not run
+// again; empty if it may. A handler that fails for good may have undone its steps before. If it has used
 // up its attempts, it goes on after its steps. The code of used-up attempts may also be that of
 // a step, which the handler has passed on.
-func WhyNotReopened(r *store.Record, steps []store.Step) string {
+func ReopenRefusal(r *store.Record, steps []store.Step) string {
 	usedUp := FailureCode(&r.Outcome) == CodeExhausted && !slices.ContainsFunc(steps, func(s store.Step) bool {
 		return s.Failed && FailureCode(&s.Outcome) == CodeExhausted
 	})

@@ -1,5 +1,6 @@
-// Package effect has the errors by which a handler says that it changed nothing.
-package effect
+// Package handlererr has the errors with which handlers and sagas tell Semel how a run
+// ends, and makes errors of user code safe to read.
+package handlererr
 
 import (
 	"errors"
@@ -17,38 +18,38 @@ func (e *NoEffect) Error() string { return e.Err.Error() }
 // Unwrap is for errors.Is and errors.As.
 func (e *NoEffect) Unwrap() error { return e.Err }
 
-// Finished wraps the error of a run that has ended. If a handler returns the
-// error of a nested run, the NoEffect in it speaks of the nested run only.
-type Finished struct{ Err error }
+// hiddenNoEffect wraps the error of a run that has ended: see HideNoEffect.
+type hiddenNoEffect struct{ Err error }
 
 // Error implements error.
-func (e *Finished) Error() string { return e.Err.Error() }
+func (e *hiddenNoEffect) Error() string { return e.Err.Error() }
 
 // Unwrap is for errors.Is and errors.As.
-func (e *Finished) Unwrap() error { return e.Err }
+func (e *hiddenNoEffect) Unwrap() error { return e.Err }
 
-// None reports whether a handler's error says that the handler changed nothing.
+// IsNoEffect reports whether a handler's error says that the handler changed nothing.
 // A joined error says so only if each of its parts does.
-func None(err error) bool {
+func IsNoEffect(err error) bool {
 	switch e := err.(type) { //nolint:errorlint // errors.As would search a joined error for one part, and each part has to say it
 	case *NoEffect:
 		return true
-	case *Finished:
+	case *hiddenNoEffect:
 		return false
 	case interface{ Unwrap() error }:
-		return None(e.Unwrap())
+		return IsNoEffect(e.Unwrap())
 	case interface{ Unwrap() []error }:
 		parts := e.Unwrap()
-		return len(parts) > 0 && !slices.ContainsFunc(parts, func(err error) bool { return !None(err) })
+		return len(parts) > 0 && !slices.ContainsFunc(parts, func(err error) bool { return !IsNoEffect(err) })
 	}
 	return false
 }
 
-// Finish wraps the error that a finished run returns to its caller, if the error
-// says that nothing changed.
-func Finish(err error) error {
-	if None(err) {
-		return &Finished{err}
+// HideNoEffect is for the error that a run returns to its caller. If the caller is the
+// handler of another run and returns the error, a NoEffect in it must not count for that
+// handler, which may have had an effect of its own.
+func HideNoEffect(err error) error {
+	if IsNoEffect(err) {
+		return &hiddenNoEffect{err}
 	}
 	return err
 }

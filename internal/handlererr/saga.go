@@ -1,4 +1,4 @@
-package effect
+package handlererr
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ type Pause struct {
 	Wait time.Duration
 	// Attempt is how many attempts have failed since the saga's last progress.
 	Attempt int
-	// Unbegun is true if nothing is recorded of the saga, so that its key is free.
-	Unbegun bool
+	// NothingRecorded is true if nothing is recorded of the saga, so that its key is free.
+	NothingRecorded bool
 	// Err is why the attempt failed. Nil: it waits for a time or an event.
 	Err error
 }
