@@ -245,7 +245,7 @@ func TestReconcile_Undecided_KeepsFirstCause(t *testing.T) {
 	pass(time.Minute)
 	_, err := guard(t, st, &semel.Options{OnDoubt: semel.Park}).Run(t.Context(), ann("k"), never(t))
 	wantErr(t, err, semel.ErrParked)
-	wantTexts("the bank hung up", "host/1 reconciling died")
+	wantTexts("the bank hung up", "the reconciler: host/1 died")
 }
 
 // The handler charges in a step, and the reconciler asks the bank by the step's key.

@@ -121,7 +121,7 @@ func ExpiredLeaseText(r *store.Record) string {
 		return r.LastError // why the saga is stuck
 	}
 	if IsReconcilerClaim(r) {
-		return UndecidedText(r, r.Holder+" died, froze or lost its connection")
+		return UndecidedText(r, strings.TrimSuffix(r.Holder, ReconcilerSuffix)+" died, froze or lost its connection")
 	}
 	return fmt.Sprintf("the lease of attempt %d expired: %s died, froze or lost its connection", r.Attempt, r.Holder)
 }
