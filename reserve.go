@@ -124,6 +124,9 @@ func (g *Guard) Redeem(token string) (Call, error) {
 	return c, nil
 }
 
+// passUnchanged tells a caller what to do about a token that cannot be read.
+const passUnchanged = "; pass the token exactly as Reserve returned it"
+
 func parseToken(token string) (Call, error) {
 	const longest = 4096
 	if len(token) > longest {
@@ -131,32 +134,32 @@ func parseToken(token string) (Call, error) {
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	if err != nil || len(b) == 0 || b[0] != tokenVersion {
-		return Call{}, errors.New("is not one that Reserve made")
+		return Call{}, errors.New("is not one that Reserve made" + passUnchanged)
 	}
 	r := bytes.NewReader(b[1:])
 	created, err := binary.ReadUvarint(r)
 	if err != nil || created == 0 || created > 1<<62 {
-		return Call{}, errors.New("is damaged: its time")
+		return Call{}, errors.New("its time cannot be read" + passUnchanged)
 	}
 	var fields [3]string
 	for i := range fields {
 		n, err := binary.ReadUvarint(r)
 		if err != nil || n > uint64(r.Len()) {
-			return Call{}, errors.New("is damaged: cut short")
+			return Call{}, errors.New("is cut short" + passUnchanged)
 		}
 		field := make([]byte, n)
 		_, _ = r.Read(field) // n bytes are left
 		fields[i] = string(field)
 	}
 	if r.Len() > 0 {
-		return Call{}, errors.New("is damaged: too long")
+		return Call{}, errors.New("has bytes after its end" + passUnchanged)
 	}
 	c := Call{
 		Operation: fields[0], Tenant: fields[1], Key: fields[2],
 		Payload: NoPayload(), reserved: store.Time(int64(created)), stored: true,
 	}
 	if c.Operation == "" || c.Key == "" {
-		return Call{}, errors.New("is damaged: no operation or no key")
+		return Call{}, errors.New("has no operation or no key" + passUnchanged)
 	}
 	if c.Tenant == "" {
 		c.Tenant = Shared
