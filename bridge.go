@@ -33,7 +33,7 @@ func (d driverGuard) RunIn(ctx context.Context, tx store.Tx, call Call, fn Handl
 // NewTxCall returns a driver.TxCall as any.
 func (d driverGuard) NewTxCall(call Call) (any, error) {
 	t := &driverTxCall{}
-	if err := t.call.init(d.guard, call); err != nil {
+	if err := t.txCall.init(d.guard, call); err != nil {
 		return nil, err
 	}
 	return t, nil
@@ -51,8 +51,9 @@ func (d driverExecution) Completed() bool { return d.x.isCompleted() }
 
 func (d driverExecution) Committed() { d.x.journal.committed(d.x) }
 
-// committed notes that the transaction of the step x has committed. A step in x may have
-// been undone by a savepoint of the handler's, so the next use of its name looks.
+// committed notes that the transaction of the step x has committed. A handler's own
+// savepoint may have undone a step inside x, so the next use of that step's name reads the
+// record.
 func (j *journal) committed(x *Execution) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -64,41 +65,41 @@ func (j *journal) committed(x *Execution) {
 }
 
 // driverTxCall implements driver.TxCall, which has the documentation.
-type driverTxCall struct{ call txCall }
+type driverTxCall struct{ txCall txCall }
 
-func (d *driverTxCall) Key() store.Key { return d.call.key }
+func (d *driverTxCall) Key() store.Key { return d.txCall.key }
 
 func (d *driverTxCall) Proposal(ctx context.Context) (p store.Proposal, canInsert bool) {
-	p = d.call.firstClaimIn(ctx)
-	d.call.owner = p.Owner
-	return p, !d.call.isRedeemed()
+	p = d.txCall.firstClaimIn(ctx)
+	d.txCall.owner = p.Owner
+	return p, !d.txCall.isRedeemed()
 }
 
 func (d *driverTxCall) Inserted(tx store.Tx, fence uint64) *Execution {
-	t := &d.call
+	t := &d.txCall
 	t.tx = t.guard.options.Encryption.Tx(tx)
 	t.x = t.execution(&store.Record{
-		Key: t.key, Policy: t.pendingCall.call.Policy, Owner: t.owner, Fence: fence, Attempt: 1, Fingerprint: t.pendingCall.call.Fingerprint,
+		Key: t.key, Policy: t.storeCall.Policy, Owner: t.owner, Fence: fence, Attempt: 1, Fingerprint: t.storeCall.Fingerprint,
 	})
 	return t.x
 }
 
 func (d *driverTxCall) Claim(ctx context.Context, tx store.Tx) (x *Execution, res Result, err error) {
-	t := &d.call
+	t := &d.txCall
 	t.tx = t.guard.options.Encryption.Tx(tx)
-	if t.x, err = t.claim(ctx); t.x == nil {
-		res, err = t.end(err)
+	if t.x, err = t.claimInTx(ctx); t.x == nil {
+		res, err = t.finish(err)
 	}
 	return t.x, res, err
 }
 
 func (d *driverTxCall) Settle(ctx context.Context, o store.Outcome, err error) (Result, error) {
-	return d.call.end(d.call.settle(ctx, d.call.x, o, err))
+	return d.txCall.finish(d.txCall.settle(ctx, d.txCall.x, o, err))
 }
 
 func (d *driverTxCall) Refuse(ctx context.Context, err error) {
-	c := &d.call.pendingCall
-	c.guard.observe(ctx, Event{Kind: EventRefused, EndsCall: true, Policy: c.call.Policy, Err: err}, c.key)
+	c := &d.txCall.pendingCall
+	c.guard.observe(ctx, Event{Kind: EventRefused, EndsCall: true, Policy: c.storeCall.Policy, Err: err}, c.key)
 }
 
 // The methods below are for package saga.
@@ -147,7 +148,7 @@ func (g *Guard) sagaSettlement(x *Execution, o store.Outcome, err error) (store.
 		if pause.Err == nil {
 			s.Error = ""
 		} else {
-			pause.Err = withoutOutcome(pause.Err)
+			pause.Err = asCause(pause.Err)
 		}
 		return s, EventReleased, err
 	}
@@ -158,11 +159,11 @@ func (g *Guard) sagaSettlement(x *Execution, o store.Outcome, err error) (store.
 	return s, EventReleased, err
 }
 
-// Fresh reports whether the claim of the run made the record, so that nothing is
-// recorded. False is possible for such a claim, too.
-func (d driverExecution) Fresh() bool { return d.x.begins }
+// Fresh reports whether the claim of the run made the record, which then has no steps. It
+// can be false for such a claim if an earlier fence was higher, and then the steps are read.
+func (d driverExecution) Fresh() bool { return d.x.beginsLife }
 
-// Interrupted says whether the run is of a saga about which an operator's decision was
+// Interrupted reports whether the run is of a saga about which an operator's decision was
 // interrupted.
 func (d driverExecution) Interrupted() bool { return d.x.interrupted }
 
@@ -177,7 +178,7 @@ func (d driverExecution) Now() time.Time { return d.x.claimed.Add(now().since(d.
 func (d driverExecution) Steps(ctx context.Context) (map[string]*store.Step, error) {
 	j := d.x.journal
 	j.mu.Lock()
-	j.loaded = j.loaded || d.x.begins // the record is new, so it has no steps
+	j.loaded = j.loaded || d.x.beginsLife // the record is new, so it has no steps
 	j.mu.Unlock()
 	if err := j.load(ctx, &runningStep{}); err != nil {
 		return nil, err
@@ -189,15 +190,15 @@ func (d driverExecution) Steps(ctx context.Context) (map[string]*store.Step, err
 	return steps, nil
 }
 
-// Kept counts the steps that are recorded, the steps that run, and the steps named in soon.
-// bytes is the sum of their sizes, without results that are not recorded yet. reserved is the
-// room that the results of the running steps may need in addition.
-func (d driverExecution) Kept(soon []string) (count, bytes, reserved int) {
+// RecordSize counts the steps that are recorded, the steps that run, and the steps named in
+// upcoming. bytes is the sum of their sizes, without the results that are not recorded.
+// reserved is how many more bytes the results of the running steps may need.
+func (d driverExecution) RecordSize(upcoming []string) (count, bytes, reserved int) {
 	j := d.x.journal
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	count, bytes, reserved = j.others(&runningStep{}, true)
-	for _, name := range soon {
+	count, bytes, reserved = j.sizeWithout(&runningStep{}, countUncommitted)
+	for _, name := range upcoming {
 		if u := j.uses[name]; j.recorded.byName[name] == nil && u.state != stepRunning && u.step == nil {
 			count, bytes = count+1, bytes+(&store.Step{Name: name}).Size()
 		}

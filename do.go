@@ -91,7 +91,7 @@ func (r Result) Decode(v any) error {
 func Do[T any](ctx context.Context, r Runner, call Call, fn func(ctx context.Context, x *Execution) (T, error)) (T, error) {
 	var got struct {
 		value     T
-		unencoded error
+		encodeErr error
 		done      bool // fn succeeded, so an error is Semel's and not fn's
 	}
 	if err := checkHandler(&call, fn == nil); err != nil {
@@ -105,7 +105,7 @@ func Do[T any](ctx context.Context, r Runner, call Call, fn func(ctx context.Con
 		got.done = true
 		o, err := x.encode(v)
 		if err != nil {
-			got.unencoded = err
+			got.encodeErr = err
 			return store.Outcome{Gone: true}, nil //nolint:nilerr // the effect has happened: it must be kept; the caller gets the error
 		}
 		return o, nil
@@ -113,7 +113,7 @@ func Do[T any](ctx context.Context, r Runner, call Call, fn func(ctx context.Con
 	if err != nil && !(got.done && errors.Is(err, ErrOutcomeNotStored)) {
 		return got.value, err
 	}
-	cause := got.unencoded
+	cause := got.encodeErr
 	if cause == nil {
 		cause = res.Decode(&got.value)
 	}

@@ -49,11 +49,11 @@ var (
 	ErrCanceled = errors.New("semel: canceled")
 	// ErrInDoubt is in the Cause of an ErrUnavailable or ErrCanceled if the answer
 	// to the COMMIT of a transaction was lost, so the handler's writes may have
-	// been committed. Make the same call again, with the same key, to find out.
-	// If the handler has committed the transaction itself, which it must not, the
-	// key is parked, and the error is neither ErrUnavailable nor ErrCanceled; it
-	// is one of them if the store did not answer, or another call has claimed the
-	// key since, so that the key may not be parked.
+	// been committed. Make the same call again, with the same key, to find out. A
+	// handler must not commit the transaction itself. If it does, the key is
+	// parked, and the error is neither ErrUnavailable nor ErrCanceled. If it is one
+	// of them, the key may not be parked, because the store did not answer or
+	// another call has claimed the key.
 	ErrInDoubt = errors.New("semel: the transaction may have been committed")
 	// ErrOutcomeNotStored: the handler ran and its result is returned, but the
 	// result could not be stored. After the lease has expired, a duplicate runs
@@ -129,9 +129,9 @@ func textOnly(err error) error {
 	return errors.New(err.Error())
 }
 
-// withoutOutcome makes a reconciler's error the cause of another error. The result
-// must not say that the call is done, or that its failure is kept.
-func withoutOutcome(err error) error {
+// asCause makes an error of a reconciler, or of a step of a saga, the cause of the call's
+// error. The result must not say that the call is done, or that its failure is kept.
+func asCause(err error) error {
 	if _, ok := errors.AsType[*Failure](err); ok {
 		return textOnly(err)
 	}

@@ -34,7 +34,7 @@ type Execution struct {
 	renewal     *renewal    // nil: there is no lease to renew, as in a transaction
 	mayComplete bool        // Complete may store the outcome early, because it will be kept
 	reconciling bool        // the run is of Options.Reconcile, not of a handler
-	begins      bool        // the claim began a life of the key: see beganLife
+	beginsLife  bool        // the claim began a life of the key: see beganLife
 	interrupted bool        // the run is of a saga, and took over an operator's claim
 	stepped     atomic.Bool // the handler has asked for a step
 	completed   atomic.Uint32
@@ -57,7 +57,7 @@ const (
 func (g *Guard) newExecution(r *store.Record, started instant) *Execution {
 	x := &Execution{
 		guard: g, policy: r.Policy, key: r.Key, lease: r.Lease(), attempt: r.Attempt, fingerprint: r.Fingerprint.Sum, started: started,
-		created: r.Created, begins: beganLife(r), interrupted: protocol.DecisionInterrupted(r.Key, r.FormerOwners),
+		created: r.Created, beginsLife: beganLife(r), interrupted: protocol.DecisionInterrupted(r.Key, r.FormerOwners),
 	}
 	x.own.x, x.journal = x, &x.own
 	return x
@@ -91,14 +91,15 @@ func (x *Execution) isIn(outer *Execution) bool {
 	return false
 }
 
-// repeats reports whether x is a later run of the step that earlier was a run of. False for
+// isLaterRunOf reports whether x is a later run of the step that earlier was a run of. False for
 // nil.
-func (x *Execution) repeats(earlier *Execution) bool {
+func (x *Execution) isLaterRunOf(earlier *Execution) bool {
 	return x != nil && earlier != nil && x != earlier && x.step == earlier.step
 }
 
-// transaction is the run of the step that began the transaction which x is in.
-func (x *Execution) transaction() (began *Execution) {
+// outermostTxStep is the run of the step that began the transaction which x is in; nil if x
+// is in none.
+func (x *Execution) outermostTxStep() (began *Execution) {
 	for ; x != nil; x = x.outer {
 		if x.inTx {
 			began = x

@@ -9,9 +9,9 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// journal is what one run of a handler knows of the steps of its call. Nothing holds mu
-// while it waits for a store, because that may wait for a connection, or for the lock of a
-// file, which another step of the call has until it gets mu.
+// journal is what one run of a handler knows of the steps of its call. No goroutine holds mu
+// while it waits for the store: another step of the call may hold the connection or file lock
+// that the store needs, and may be waiting for mu.
 type journal struct {
 	x    *Execution // the run
 	kind journalKind
@@ -89,9 +89,9 @@ func (j *journal) reserve(s *runningStep) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch u := j.uses[s.name]; {
-	case u.state == stepRunning || u.state == stepUsed && u.outer == s.x.outer || s.tx == nil && j.isOpen(u, s):
+	case u.state == stepRunning || u.state == stepUsed && u.outer == s.x.outer || s.tx == nil && j.recordedInTxOf(u, s):
 		return s.usedTwice("")
-	case j.kind == stepsInTx && j.isOpen(u, s):
+	case j.kind == stepsInTx && j.recordedInTxOf(u, s):
 		return s.usedTwice(", also after a rollback to a savepoint of your own")
 	case u.state == stepInDoubt && s.x.policy == Park:
 		return s.x.failure(ErrParked, fmt.Errorf("step %q failed in this run, and may have had its effect", s.name))
@@ -102,29 +102,29 @@ func (j *journal) reserve(s *runningStep) error {
 	return nil
 }
 
-// isOpen reports whether a step is recorded in the transaction that s is in.
-func (j *journal) isOpen(u stepUse, s *runningStep) bool {
-	return u.state == stepUncommitted && u.x != nil && (j.kind == stepsInTx || u.x.transaction() == s.x.transaction())
+// recordedInTxOf reports whether a step is recorded in the transaction that s is in.
+func (j *journal) recordedInTxOf(u stepUse, s *runningStep) bool {
+	return u.state == stepUncommitted && u.x != nil && (j.kind == stepsInTx || u.x.outermostTxStep() == s.x.outermostTxStep())
 }
 
 // admit decides whether the step's function runs. It returns the step if it is recorded.
 // The caller holds mu.
 func (j *journal) admit(s *runningStep) (*store.Step, error) {
-	if s.seen.byName[s.name] != nil && j.isOpen(s.before, s) { // otherwise a savepoint of the handler's was rolled back
+	if s.seen.byName[s.name] != nil && j.recordedInTxOf(s.before, s) { // otherwise a savepoint of the handler's was rolled back
 		return nil, s.usedTwice("")
 	}
 	for _, known := range []*stepSet{&s.seen, &j.recorded} {
-		if step := known.byName[s.name]; step != nil && s.before.state == stepUsed && !s.x.outer.repeats(s.before.outer) {
+		if step := known.byName[s.name]; step != nil && s.before.state == stepUsed && !s.x.outer.isLaterRunOf(s.before.outer) {
 			return nil, s.usedTwice("")
 		} else if step != nil {
 			return step, nil
 		}
 	}
-	count, bytes, reserved := j.others(s, true)
+	count, bytes, reserved := j.sizeWithout(s, countUncommitted)
 	switch {
 	case j.kind == stepsReadOnly:
 		return nil, s.x.failure(ErrParked, fmt.Errorf("step %q is not recorded, and a reconciler starts none", s.name))
-	case s.x.policy == Park && (s.before.state == stepUnsure || s.before.state == stepUncommitted && s.tx == nil):
+	case s.x.policy == Park && (s.before.state == stepMaybeRecorded || s.before.state == stepUncommitted && s.tx == nil):
 		return nil, s.x.failure(ErrParked, fmt.Errorf("step %q ran in this run, and is not recorded", s.name))
 	case j.kind == stepsRecorded && count >= store.MaxSteps:
 		return nil, s.invalid("the call has %d steps already, and no more are allowed", store.MaxSteps)
@@ -134,17 +134,13 @@ func (j *journal) admit(s *runningStep) (*store.Step, error) {
 	return nil, nil
 }
 
-func (j *journal) use(name string, u stepUse) {
-	if j.uses == nil {
-		j.uses = map[string]stepUse{}
-	}
-	j.uses[name] = u
-}
+// The last argument of sizeWithout: whether steps count whose transaction may be rolled back.
+const countUncommitted, skipUncommitted = true, false
 
-// others counts the steps besides s that are recorded, run, or, if uncommitted is true, may be
-// committed. bytes is the sum of their sizes without the results of those that run, which may
-// need reserved bytes besides. The caller holds mu.
-func (j *journal) others(s *runningStep, uncommitted bool) (count, bytes, reserved int) {
+// sizeWithout counts the steps besides s that are recorded, run or, with countUncommitted, may
+// be committed. bytes is the sum of their sizes without the results of those that run, which
+// may need reserved bytes in addition. The caller holds mu.
+func (j *journal) sizeWithout(s *runningStep, uncommitted bool) (count, bytes, reserved int) {
 	count, bytes = len(j.recorded.byName), j.recorded.bytes
 	for name, step := range s.seen.byName {
 		if j.recorded.byName[name] == nil {
@@ -180,7 +176,7 @@ func (j *journal) load(ctx context.Context, s *runningStep) error {
 	case s.tx != nil:
 		from, known = s.tx.(store.Journal), &s.seen
 	}
-	if known == &j.recorded && j.isLoaded() && !s.before.mustLook() {
+	if known == &j.recorded && j.isLoaded() && !s.before.needsRead() {
 		return nil
 	}
 	steps, err := j.ask(ctx, s, from)
@@ -222,12 +218,12 @@ func (j *journal) isLoaded() bool {
 	return j.loaded
 }
 
-// fit is the step, or its tombstone if the record has no room for its result. A step whose
+// keepOrTombstone is the step, or its tombstone if the record has no room for its result. A step whose
 // transaction may be rolled back does not count, so that it cannot cost another its result.
-func (j *journal) fit(s *runningStep, step *store.Step) *store.Step {
+func (j *journal) keepOrTombstone(s *runningStep, step *store.Step) *store.Step {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	_, bytes, reserved := j.others(s, false)
+	_, bytes, reserved := j.sizeWithout(s, skipUncommitted)
 	if bytes += step.Size(); j.kind == stepsRecorded && (bytes > j.maxResults() || bytes+reserved > store.MaxStepBytes) {
 		step.Outcome = tombstone(step.Outcome)
 	}

@@ -16,11 +16,11 @@ import (
 // no time.
 type instant struct{ mono, wall time.Duration }
 
-var epoch = time.Now()
+var processStart = time.Now()
 
 func now() instant {
 	t := time.Now()
-	return instant{t.Sub(epoch), time.Duration(t.UnixNano())}
+	return instant{t.Sub(processStart), time.Duration(t.UnixNano())}
 }
 
 func (i instant) add(d time.Duration) instant { return instant{i.mono + d, i.wall + d} }
@@ -78,8 +78,9 @@ func (h *heartbeat) renewTimeout() time.Duration { return h.lease/6 + h.interval
 // stop: a sixth of the lease before another process may take over.
 func (h *heartbeat) isOver(sent, now instant) bool { return now.mostSince(sent) >= h.lease-h.lease/6 }
 
-// holds reports whether a handler may go on by the local clocks. If it may not, its context
-// ends now; otherwise the next check ends it, which a process that was frozen runs late.
+// holds reports whether the handler may go on by the local clocks. If not, it cancels the
+// handler's context at once. The periodic check would do so too, but in a process that was
+// frozen it runs late.
 func (h *heartbeat) holds(r *renewal) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -68,7 +68,7 @@ const (
 )
 
 func (g *Guard) observe(ctx context.Context, e Event, k store.Key) {
-	if g.options.Observe == nil && !e.needsSomebody() {
+	if g.options.Observe == nil && !e.needsOperator() {
 		return
 	}
 	e.Operation, e.Tenant, e.Key = k.Operation, k.Tenant, k.Short()
@@ -87,9 +87,9 @@ func (g *Guard) report(ctx context.Context, e Event) {
 	callback.Report(ctx, "semel: Observe", func() { observe(ctx, e) })
 }
 
-// needsSomebody reports whether a Guard without Options.Observe logs the event. A call that
-// an outage has refused is none: its caller has the error.
-func (e *Event) needsSomebody() bool {
+// needsOperator reports whether a Guard without Options.Observe logs the event. A call that
+// was refused because of an outage is not logged, because its caller gets the error.
+func (e *Event) needsOperator() bool {
 	return e.level() >= slog.LevelWarn && (e.Kind != EventRefused || !errors.Is(e.Err, ErrUnavailable))
 }
 

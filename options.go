@@ -113,10 +113,11 @@ type Options struct {
 	// rerun, the next call is new and runs beside it. Rerun is for reads, whose
 	// answer must be fresh. Not with Park.
 	Rerun bool
-	// UnprotectedOnOutage runs the handler without a record if the store does
-	// not answer within StoreTimeout, or a third of Lease, or refuses all claims, each time
-	// with an EventUnprotected. Then duplicates take effect again, also while the first call
-	// runs, and if another Guard has parked the key. Not with Park.
+	// UnprotectedOnOutage runs the handler without a record if the store gives no
+	// answer within StoreTimeout (or Lease/3, if that is shorter), or refuses all claims.
+	// Each such run has an EventUnprotected. During such an outage duplicates take effect
+	// again, even while the first call runs, and even if another Guard has parked the key.
+	// Not with Park.
 	UnprotectedOnOutage bool
 
 	// Holder tells operators which process holds a claim: host name and process
@@ -128,7 +129,7 @@ type Options struct {
 	TxHolder func(ctx context.Context, holder string) string
 	// Observe gets each event, on the goroutine where it happens. It must not
 	// block. A panic of Observe is logged and has no effect. Nil: only the events that need
-	// somebody go to slog.Default(), as LogEvents writes them: a call that is parked, has used
+	// an operator go to slog.Default(), as LogEvents writes them: a call that is parked, has used
 	// up its attempts, ran without a record, or whose outcome is not stored, and a record that
 	// cannot be read. A transaction that is not committed is not logged: its caller has the
 	// error. A function that does nothing turns the log off.

@@ -13,19 +13,19 @@ import (
 
 // pendingCall is a call that has neither a claim nor an answer yet.
 type pendingCall struct {
-	guard   *Guard
-	key     store.Key
-	payload Payload
-	wait    time.Duration
-	call    store.Call // the call as store.Decide sees it
+	guard     *Guard
+	key       store.Key
+	payload   Payload
+	wait      time.Duration
+	storeCall store.Call // the call as store.Decide sees it
 
-	waitUntil  time.Time     // local clock; zero before the first wait
-	waitedFor  int           // the attempt that the call has waited for; 0: none
-	reconciled bool          // a reconciler was asked; a call asks once
-	answered   bool          // the store has sent the record, so there is no outage
-	canRunBare bool          // the call goes on without a record if the store does not answer
-	running    time.Duration // how long the run in progress has been going on; zero: not known
-	holder     string        // of the record that was found last; empty: none was found
+	waitUntil         time.Time     // local clock; zero before the first wait
+	waitedFor         int           // the attempt that the call has waited for; 0: none
+	reconciled        bool          // a reconciler was asked; a call asks once
+	answered          bool          // the store has answered about the key, so there is no outage
+	mayRunUnprotected bool          // Options.UnprotectedOnOutage, in a call that may use it
+	running           time.Duration // how long the run in progress has been going on; zero: not known
+	holder            string        // of the record that was found last; empty: none was found
 
 	// undoState is the state to which the record returns if the handler of a
 	// claim cannot start.
@@ -44,21 +44,21 @@ type admission struct {
 
 func (g *Guard) newPendingCall(call Call) pendingCall {
 	c := pendingCall{guard: g, key: call.storeKey(&g.options), payload: call.Payload, wait: call.Wait, undoState: store.Released}
-	c.call = store.Call{Policy: g.options.OnDoubt, MaxAttempts: g.options.MaxAttempts, Token: call.reserved}
+	c.storeCall = store.Call{Policy: g.options.OnDoubt, MaxAttempts: g.options.MaxAttempts, Token: call.reserved}
 	if !call.isRedeemed() {
-		c.call.Fingerprint = g.fingerprint(&call.Payload)
+		c.storeCall.Fingerprint = g.fingerprint(&call.Payload)
 	}
 	return c
 }
 
 // isRedeemed reports whether the call came from a token.
-func (c *pendingCall) isRedeemed() bool { return !c.call.Token.IsZero() }
+func (c *pendingCall) isRedeemed() bool { return !c.storeCall.Token.IsZero() }
 
 // maxRounds bounds how often a call looks at a record that keeps changing,
 // without a wait in between.
 const maxRounds = 64
 
-var errKeepsChanging = errors.New("the record keeps changing")
+var errKeepsChanging = fmt.Errorf("the record changed %d times while this call read it; call again", maxRounds)
 
 // admit looks at the record, changes it as store.Decide says, and looks again,
 // until the call has a claim or an answer.
@@ -105,7 +105,7 @@ func (c *pendingCall) admit(ctx context.Context, a *admission) error {
 			}
 			c.reconciled = true
 			if err := c.guard.reconcile(ctx, r); err != nil && !errors.Is(err, store.ErrChanged) {
-				return c.refuse(ctx, ErrParked, 0, withoutOutcome(err))
+				return c.refuse(ctx, ErrParked, 0, asCause(err))
 			}
 			*f, err = c.look(ctx)
 		case store.InProgress:
@@ -139,7 +139,7 @@ func (c *pendingCall) answer(ctx context.Context, r *store.Record, d store.Decis
 	switch d.Action {
 	case store.Replay:
 		res := Result{Outcome: r.Outcome, Replayed: true, codecs: c.guard.options.Codecs}
-		c.end(ctx, EventReplayed, r, nil)
+		c.reportEnd(ctx, EventReplayed, r, nil)
 		if r.Outcome.Gone {
 			return res, &Error{Reason: ErrNotKept, Operation: c.key.Operation}
 		}
@@ -149,7 +149,7 @@ func (c *pendingCall) answer(ctx context.Context, r *store.Record, d store.Decis
 		if errors.Is(err, store.ErrCorrupt) {
 			return Result{}, c.unavailable(ctx, err)
 		}
-		c.end(ctx, EventReplayed, r, err)
+		c.reportEnd(ctx, EventReplayed, r, err)
 		return Result{Replayed: true}, err
 	case store.Mismatch:
 		return Result{}, c.refuse(ctx, ErrMismatch, 0, nil)
@@ -168,14 +168,14 @@ func (c *pendingCall) decide(r *store.Record, now time.Time) store.Decision {
 		return store.Decision{Action: store.Corrupt, Policy: Park}
 	}
 	c.holder = r.Holder
-	if !c.isRedeemed() && !r.Fingerprint.Comparable(c.call.Fingerprint) && r.Fingerprint.KeyID != c.call.Fingerprint.KeyID {
+	if !c.isRedeemed() && !r.Fingerprint.Comparable(c.storeCall.Fingerprint) && r.Fingerprint.KeyID != c.storeCall.Fingerprint.KeyID {
 		if s, ok := c.guard.secret(r.Fingerprint.KeyID); ok {
-			call := c.call
+			call := c.storeCall
 			call.Fingerprint = c.payload.fingerprint(s)
 			return store.Decide(r, &call, now)
 		}
 	}
-	return store.Decide(r, &c.call, now)
+	return store.Decide(r, &c.storeCall, now)
 }
 
 // claim looks at the record and claims it if there is none. A redeemed call only
@@ -191,7 +191,7 @@ func (c *pendingCall) claim(ctx context.Context, a *admission) (err error) {
 	}
 	p := c.firstClaim()
 	p.Lease = c.guard.leaseWithin(ctx)
-	a.found, err = c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.heard(c.guard.store.Claim(ctx, p)) })
+	a.found, err = c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.noteAnswer(c.guard.store.Claim(ctx, p)) })
 	if c.maybeGranted(&a.found, err) {
 		c.guard.giveBackUnanswered(ctx, nil, p, c.undoState)
 	}
@@ -199,13 +199,15 @@ func (c *pendingCall) claim(ctx context.Context, a *admission) (err error) {
 }
 
 func (c *pendingCall) look(ctx context.Context) (store.Found, error) {
-	return c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.heard(c.guard.store.Get(ctx, c.key)) })
+	return c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.noteAnswer(c.guard.store.Get(ctx, c.key)) })
 }
 
-// heard notes that the store has told something about the key: the record, even with the error
-// that it cannot be decrypted or confirmed now, or an error that concerns this call only. A
-// tenant whose key was thrown away is no outage. A repeat of the request may get no answer.
-func (c *pendingCall) heard(f store.Found, err error) (store.Found, error) {
+// noteAnswer sets answered if the store has answered about this key, because such a call must
+// not run unprotected (Options.UnprotectedOnOutage). These are answers: the record, also with
+// an error because its outcome cannot be decrypted or confirmed now; an error that concerns
+// this call only; and encrypted.ErrUnknownKey. answered stays set if a repeat of the request
+// gets no answer.
+func (c *pendingCall) noteAnswer(f store.Found, err error) (store.Found, error) {
 	c.answered = c.answered || f.Record.Key == c.key || err != nil && (store.Affects(err) == store.ExtentCall || errors.Is(err, encrypted.ErrUnknownKey))
 	return f, err
 }
@@ -250,14 +252,14 @@ func (c *pendingCall) refuse(ctx context.Context, reason error, after time.Durat
 	if errors.Is(reason, ErrInProgress) {
 		err.Running = c.running
 	}
-	c.guard.observe(ctx, Event{Kind: EventRefused, EndsCall: !c.runsBare(err), Policy: c.call.Policy, Err: err, Holder: c.holder}, c.key)
+	c.guard.observe(ctx, Event{Kind: EventRefused, EndsCall: !c.runsUnprotected(err), Policy: c.storeCall.Policy, Err: err, Holder: c.holder}, c.key)
 	return err
 }
 
-// runsBare reports whether a call that is refused with err runs without a record
-// instead: Options.UnprotectedOnOutage.
-func (c *pendingCall) runsBare(err error) bool {
-	return c.canRunBare && !c.answered && errors.Is(err, ErrUnavailable)
+// runsUnprotected reports whether a call that is refused with err runs without a record
+// instead.
+func (c *pendingCall) runsUnprotected(err error) bool {
+	return c.mayRunUnprotected && !c.answered && errors.Is(err, ErrUnavailable)
 }
 
 // runningFor is how long the claim of r has been held. The fence of a claim is the
@@ -269,9 +271,9 @@ func runningFor(r *store.Record, now time.Time) time.Duration {
 	return max(0, now.Sub(store.Time(int64(r.Fence))))
 }
 
-// beganLife reports whether the claim of r made the record, or began it anew after it
-// had expired. The fence of such a claim is the time of Created. If an earlier fence
-// was higher, beganLife is false, which only binds the key to its payload for longer.
+// beganLife reports whether the claim of r began a life of the key: there was no record, or
+// it had expired. The fence of such a claim is the time of Created. If an earlier fence was
+// higher, beganLife is false, which only binds the key to its payload for longer.
 func beganLife(r *store.Record) bool { return r.Fence <= uint64(max(0, store.Micros(r.Created))) }
 
 // unavailable ends a call for which there is no record to decide by: the caller
@@ -291,7 +293,7 @@ func (c *pendingCall) observe(ctx context.Context, kind string, r *store.Record,
 	c.guard.observe(ctx, Event{Kind: kind, Policy: r.Policy, Attempt: r.Attempt, Err: err}, r.Key)
 }
 
-// end reports the end of the call.
-func (c *pendingCall) end(ctx context.Context, kind string, r *store.Record, err error) {
+// reportEnd reports the end of the call.
+func (c *pendingCall) reportEnd(ctx context.Context, kind string, r *store.Record, err error) {
 	c.guard.observe(ctx, Event{Kind: kind, EndsCall: true, Policy: r.Policy, Attempt: r.Attempt, Err: err, Holder: r.Holder}, r.Key)
 }

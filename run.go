@@ -25,11 +25,11 @@ func (g *Guard) Run(ctx context.Context, call Call, fn Handler) (Result, error) 
 		return g.runStep(ctx, call, fn)
 	}
 	c := g.newPendingCall(call)
-	c.canRunBare = g.options.UnprotectedOnOutage
+	c.mayRunUnprotected = g.options.UnprotectedOnOutage
 	var a admission
 	err := c.admit(ctx, &a)
 	switch {
-	case err != nil && c.runsBare(err):
+	case err != nil && c.runsUnprotected(err):
 		return g.runUnprotected(ctx, &c, fn)
 	case err != nil:
 		return a.result, err
@@ -49,7 +49,7 @@ func (g *Guard) rerun(ctx context.Context, call Call, fn Handler) (Result, error
 	call.Operation += protocol.RerunSuffix
 	call.Payload, call.reserved, call.rerun = NoPayload(), time.Time{}, true
 	c := g.newPendingCall(call)
-	c.call.MaxAttempts = 0 // crashed reads must not fail the second key for good
+	c.storeCall.MaxAttempts = 0 // crashed reads must not fail the second key for good
 	var a admission
 	err := c.admit(ctx, &a)
 	if err != nil {
@@ -145,7 +145,7 @@ func (g *Guard) settlementOf(x *Execution, o store.Outcome, err error) (store.Se
 	s := store.Settlement{State: store.Released, Attempt: x.attempt, Error: errorText(err), Keep: g.options.Retention}
 	if handlererr.IsNoEffect(err) {
 		s.Attempt--
-		if x.begins && x.fingerprint != "" && !x.stepped.Load() {
+		if x.beginsLife && x.fingerprint != "" && !x.stepped.Load() {
 			s.Keep = 0 // nothing has happened under the key, so it is free for another payload
 		}
 		return s, EventReleased, handlererr.HideNoEffect(err)

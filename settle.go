@@ -78,9 +78,9 @@ func (g *Guard) giveBack(ctx context.Context, r *store.Record, state store.State
 	}()
 }
 
-// maybeGranted reports whether the store may hold a claim that ended with err. If the record
-// of another owner came with err, it does not: the store could not decrypt or confirm that
-// record.
+// maybeGranted reports whether the store may hold this call's claim although it returned
+// err. It does not if the record of another owner came with err: then only that record's
+// outcome could not be decrypted or confirmed.
 func (c *pendingCall) maybeGranted(f *store.Found, err error) bool {
 	return err != nil && !retry.Answered(err) && (f.Won || f.Record.Key != c.key)
 }
@@ -91,9 +91,9 @@ const maxUnanswered = 1024
 
 // giveBackUnanswered is giveBack for a claim that got no answer. It sends the
 // claim again, which tells whether it was won, and then undoes it. seen is nil
-// for a claim that inserts. If the first sending reaches the store after a sweep has
-// removed that record, it makes one that nobody holds; docs/how-to/stuck-keys.md tells
-// operators of it.
+// for a claim that inserts. If the first request reaches the store only after a sweep has
+// removed the record of the second, it makes a claim that no process knows; see
+// docs/how-to/stuck-keys.md.
 func (g *Guard) giveBackUnanswered(ctx context.Context, seen *store.Seen, p store.Proposal, state store.State) {
 	if g.unanswered.Add(1) > maxUnanswered {
 		g.unanswered.Add(-1)
@@ -147,8 +147,8 @@ func (g *Guard) undoClaim(ctx context.Context, r *store.Record, state store.Stat
 // firstClaim proposes a record for a key that has none.
 func (c *pendingCall) firstClaim() store.Proposal {
 	return store.Proposal{
-		Key: c.key, State: store.Processing, Policy: c.call.Policy, Owner: protocol.NewOwner(), Holder: c.guard.options.Holder,
-		Fingerprint: c.call.Fingerprint, Attempt: 1, Lease: c.guard.options.Lease, Keep: c.guard.options.Retention,
+		Key: c.key, State: store.Processing, Policy: c.storeCall.Policy, Owner: protocol.NewOwner(), Holder: c.guard.options.Holder,
+		Fingerprint: c.storeCall.Fingerprint, Attempt: 1, Lease: c.guard.options.Lease, Keep: c.guard.options.Retention,
 	}
 }
 

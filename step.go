@@ -57,16 +57,24 @@ type stepUse struct {
 	outer *Execution
 }
 
+// use notes what the run has done with a step's name. The caller holds mu.
+func (j *journal) use(name string, u stepUse) {
+	if j.uses == nil {
+		j.uses = map[string]stepUse{}
+	}
+	j.uses[name] = u
+}
+
 type stepState uint8
 
 const (
-	stepFree        stepState = iota
-	stepRunning               // its function runs now, or is about to
-	stepUsed                  // it is recorded
-	stepInDoubt               // outside of a transaction its function failed, and may have had its effect
-	stepUnsure                // outside of a transaction it ran, and may be recorded: look again
-	stepUncommitted           // it is recorded if a transaction has committed: look again
-	stepLost                  // the run has lost its lease
+	stepFree          stepState = iota
+	stepRunning                 // its function runs now, or is about to
+	stepUsed                    // it is recorded
+	stepInDoubt                 // outside of a transaction its function failed, and may have had its effect
+	stepMaybeRecorded           // outside of a transaction it ran, and may be recorded: look again
+	stepUncommitted             // it is recorded if a transaction has committed: look again
+	stepLost                    // the run has lost its lease
 )
 
 // stepSet is recorded steps.
@@ -85,9 +93,9 @@ func (s *stepSet) add(step *store.Step) {
 	}
 }
 
-// mustLook reports whether only the store knows if the step is recorded.
-func (u stepUse) mustLook() bool {
-	return u.state == stepUnsure || u.state == stepUncommitted || u.state == stepUsed
+// needsRead reports whether only the store knows if the step is recorded.
+func (u stepUse) needsRead() bool {
+	return u.state == stepMaybeRecorded || u.state == stepUncommitted || u.state == stepUsed
 }
 
 // beginStep makes the step ready to run. It returns nil if the step's function must
@@ -164,7 +172,7 @@ func (s *runningStep) run(ctx, handlerCtx context.Context, fn Handler) (Result, 
 	case errors.Is(recordErr, store.ErrLeaseLost):
 		res, use, kind, err = Result{}, stepLost, EventNotStored, s.x.failure(ErrLeaseLost, textOnly(err))
 	case recordErr != nil:
-		use, kind, err = stepUnsure, EventNotStored, s.x.failure(ErrOutcomeNotStored, errors.Join(recordErr, err))
+		use, kind, err = stepMaybeRecorded, EventNotStored, s.x.failure(ErrOutcomeNotStored, errors.Join(recordErr, err))
 	}
 	s.guard.observeEnd(ctx, s.x, kind, err)
 	return res, use, err
@@ -175,7 +183,7 @@ func (s *runningStep) outcome(o store.Outcome, err error) (step *store.Step, kin
 	step = &store.Step{Name: s.name, Fingerprint: s.fingerprint, Attempt: s.x.attempt}
 	if err == nil {
 		step.Outcome = s.guard.limit(o)
-		return s.journal.fit(s, step), EventExecuted, nil
+		return s.journal.keepOrTombstone(s, step), EventExecuted, nil
 	}
 	f, ok := errors.AsType[*Failure](err)
 	if !ok || f == nil || handlererr.IsNoEffect(err) {
@@ -183,7 +191,7 @@ func (s *runningStep) outcome(o store.Outcome, err error) (step *store.Step, kin
 	}
 	f = f.validUTF8()
 	step.Outcome, step.Failed = s.guard.failed(f).Outcome, true
-	return s.journal.fit(s, step), EventFailed, f
+	return s.journal.keepOrTombstone(s, step), EventFailed, f
 }
 
 // replay returns what is recorded.

@@ -27,7 +27,7 @@ func (g *Guard) runIn(ctx context.Context, tx store.Tx, call Call, fn Handler) (
 	}
 	t.tx = tx
 	runErr, err := nested(ctx, tx, func() error {
-		x, err := t.claim(ctx)
+		x, err := t.claimInTx(ctx)
 		if x == nil {
 			return err
 		}
@@ -39,11 +39,11 @@ func (g *Guard) runIn(ctx context.Context, tx store.Tx, call Call, fn Handler) (
 	case err != nil: // the writes of the run could not be undone
 		t.result, runErr = Result{}, t.unavailable(ctx, textOnly(err))
 	}
-	return t.end(runErr)
+	return t.finish(runErr)
 }
 
-// nestedError identifies the error that went through store.Tx.Nested, also if the
-// error in it cannot be compared.
+// nestedError marks the error of f on its way through store.Tx.Nested. nested compares the
+// pointer, because errors of handlers may not be comparable.
 type nestedError struct{ error }
 
 // nested runs f in a savepoint. runErr is the error of f; its writes are undone.
@@ -73,7 +73,7 @@ type txCall struct {
 	owner  store.Owner // of a proposal that the store has already inserted; zero: none
 	x      *Execution  // for package driver
 	result Result
-	kept   error // the failure that is kept although the transaction commits
+	kept   error // the *Failure for the caller; it is recorded, so the transaction commits
 }
 
 func (t *txCall) init(g *Guard, call Call) error {
@@ -97,8 +97,8 @@ func (t *txCall) execution(r *store.Record) *Execution {
 	return x
 }
 
-// end is what the caller gets.
-func (t *txCall) end(err error) (Result, error) {
+// finish returns what the caller gets: the result, or the error, or the kept failure.
+func (t *txCall) finish(err error) (Result, error) {
 	if err == nil {
 		err = t.kept
 	}
@@ -117,9 +117,9 @@ func (t *txCall) firstClaimIn(ctx context.Context) store.Proposal {
 	return t.withHolder(ctx, t.firstClaim())
 }
 
-// claim claims the key. If the handler must not run, the Execution is nil, and
+// claimInTx claims the key. If the handler must not run, the Execution is nil, and
 // the call has its result or error.
-func (t *txCall) claim(ctx context.Context) (*Execution, error) {
+func (t *txCall) claimInTx(ctx context.Context) (*Execution, error) {
 	p := t.firstClaimIn(ctx)
 	if t.owner != (store.Owner{}) {
 		p.Owner = t.owner
@@ -162,7 +162,7 @@ func (t *txCall) claim(ctx context.Context) (*Execution, error) {
 			return nil, t.refuse(ctx, ErrParked, 0, errors.New(protocol.ExhaustedText(r.Attempt, last)))
 		}
 		t.kept = exhaustedFailure(r.Attempt, last)
-		t.pendingCall.end(ctx, EventFailed, r, t.kept)
+		t.reportEnd(ctx, EventFailed, r, t.kept)
 		return nil, nil
 	}
 	t.result, err = t.answer(ctx, r, d)
@@ -271,7 +271,7 @@ func (s *runningStep) runIn(ctx, handlerCtx context.Context, fn Handler) (res Re
 			res = Result{Outcome: o, codecs: s.guard.options.Codecs}
 		}
 		if err := s.journal.recordIn(ctx, s.tx, step); err != nil {
-			use = refusedUse(err)
+			use = stateAfterRefusal(err)
 			return s.unavailable(ctx, fmt.Errorf("record the step: %w", err))
 		}
 		s.recorded = step
@@ -287,8 +287,8 @@ func (s *runningStep) runIn(ctx, handlerCtx context.Context, fn Handler) (res Re
 	return res, stepUncommitted, kept
 }
 
-// refusedUse is the state of a step that its transaction could not record.
-func refusedUse(err error) stepState {
+// stateAfterRefusal is the state of a step that its transaction could not record.
+func stateAfterRefusal(err error) stepState {
 	switch {
 	case errors.Is(err, store.ErrLeaseLost):
 		return stepLost

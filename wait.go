@@ -3,6 +3,7 @@ package semel
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -14,24 +15,24 @@ import (
 
 // waitForEnd returns nil when it is time to look at the record again. A
 // notification is only a hint: store.Decide judges what the caller finds then.
-func (c *pendingCall) waitForEnd(ctx context.Context, r *store.Record, left time.Duration) error {
+func (c *pendingCall) waitForEnd(ctx context.Context, r *store.Record, leaseLeft time.Duration) error {
 	g := c.guard
 	if c.wait <= 0 {
-		return c.refuse(ctx, ErrInProgress, left, nil)
+		return c.refuse(ctx, ErrInProgress, leaseLeft, nil)
 	}
 	if c.waitUntil.IsZero() {
 		c.waitUntil = time.Now().Add(c.wait)
 	}
-	rest := time.Until(c.waitUntil)
-	if rest <= 0 {
-		return c.refuse(ctx, ErrInProgress, left, nil)
+	waitLeft := time.Until(c.waitUntil)
+	if waitLeft <= 0 {
+		return c.refuse(ctx, ErrInProgress, leaseLeft, nil)
 	}
 	if r.State == store.Processing && !protocol.IsReconcilerClaim(r) { // no attempt fails while a reconciler asks
 		c.waitedFor = r.Attempt
 	}
 	w, ok := g.waiters.join(r.Key, g.options.MaxWaiters)
 	if !ok {
-		return c.refuse(ctx, ErrInProgress, left, errors.New("too many calls wait for this key"))
+		return c.refuse(ctx, ErrInProgress, leaseLeft, fmt.Errorf("%d calls wait for this key already (Options.MaxWaiters); call again later", g.options.MaxWaiters))
 	}
 	defer g.waiters.leave(r.Key, w)
 	// The run may have ended between the look and the join: look once more.
@@ -42,11 +43,11 @@ func (c *pendingCall) waitForEnd(ctx context.Context, r *store.Record, left time
 	case err != nil && ctx.Err() == nil:
 		return c.unavailable(ctx, err)
 	}
-	waitCtx, cancel := context.WithTimeout(ctx, min(rest, max(left, time.Millisecond)))
+	waitCtx, cancel := context.WithTimeout(ctx, min(waitLeft, max(leaseLeft, time.Millisecond)))
 	defer cancel()
 	g.sleep(waitCtx, w.ended, r.Seen())
 	if err := ctx.Err(); err != nil {
-		return c.refuse(ctx, ErrInProgress, left, context.Cause(ctx))
+		return c.refuse(ctx, ErrInProgress, leaseLeft, context.Cause(ctx))
 	}
 	return nil
 }

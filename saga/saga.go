@@ -103,7 +103,7 @@ type executionMethods interface {
 	Created() time.Time
 	Now() time.Time
 	Steps(ctx context.Context) (map[string]*store.Step, error)
-	Kept(soon []string) (count, bytes, reserved int)
+	RecordSize(upcoming []string) (count, bytes, reserved int)
 }
 
 // New makes a saga of a definition. It does no I/O. The Guard gives the store, lease,

@@ -29,7 +29,7 @@ func (r *Run) checkRoom(u *use) error {
 			soon = append(soon, s.name+undoPart)
 		}
 	}
-	count, size, _ := r.driver.Kept(soon)
+	count, size, _ := r.driver.RecordSize(soon)
 	count += u.marks
 	room := "compensations"
 	if u.event && r.recorded[u.name+untilPart] == nil {
@@ -46,7 +46,7 @@ func (r *Run) checkRoom(u *use) error {
 // checkSize refuses an input or an event that the saga could not keep. It is called in the step
 // that records it.
 func (r *Run) checkSize(kind string, size int) error {
-	_, kept, reserved := r.driver.Kept(nil)
+	_, kept, reserved := r.driver.RecordSize(nil)
 	left := max(0, store.MaxStepBytes-protocol.SagaReserveBytes-kept-reserved)
 	most := min(maxInput, r.core.driver.Options().MaxOutcome)
 	switch {

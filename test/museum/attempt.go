@@ -11,7 +11,7 @@ var attempts = []Mutant{
 	{
 		Name: "a crashed rerun ends the key", Rule: "rule 13",
 		Dir: core, Func: "(*Guard).rerun", Package: core, Run: "TestRerun_CrashedReads_DoNotExhaustKey",
-		Old: "c.call.MaxAttempts = 0", New: "_ = c.call.MaxAttempts",
+		Old: "c.storeCall.MaxAttempts = 0", New: "_ = c.storeCall.MaxAttempts",
 	},
 	{
 		Name: "an attempt without effect counts", Rule: "rule 13",

@@ -143,7 +143,7 @@ var encryptions = []Mutant{
 	},
 	{
 		Name: "encryption: an outage of the key service repeats effects", Rule: "rule 11",
-		Dir: core, Func: "(*pendingCall).heard", Package: core, Run: "TestEncryption_KeyServiceDown_NoUnprotectedRun",
+		Dir: core, Func: "(*pendingCall).noteAnswer", Package: core, Run: "TestEncryption_KeyServiceDown_NoUnprotectedRun",
 		Old: "|| f.Record.Key == c.key ||", New: "||",
 	},
 	{
@@ -173,7 +173,7 @@ var encryptions = []Mutant{
 	},
 	{
 		Name: "encryption: a tenant that was forgotten counts as an outage", Rule: "encrypted",
-		Dir: core, Func: "(*pendingCall).heard", Package: core, Run: "TestEncryption_NoKeyToEncryptWith_NoUnprotectedRunOfRecordedCall|TestUnprotected_RefusedAloneThenNoAnswer",
+		Dir: core, Func: "(*pendingCall).noteAnswer", Package: core, Run: "TestEncryption_NoKeyToEncryptWith_NoUnprotectedRunOfRecordedCall|TestUnprotected_RefusedAloneThenNoAnswer",
 		Old: "|| errors.Is(err, encrypted.ErrUnknownKey)", New: "",
 	},
 	{

@@ -11,7 +11,7 @@ var fingerprints = []Mutant{
 	{
 		Name: "a call without effect frees its key after a doubtful one", Rule: "rule 12",
 		Dir: core, Func: "(*Guard).settlementOf", Package: core, Run: "TestNoEffect_AfterDoubt_KeyStaysBound|TestNoEffect_OfReservedCall_TokenHolds",
-		Old: "if x.begins && x.fingerprint != \"\" && !x.stepped.Load() {", New: "if !x.stepped.Load() {",
+		Old: "if x.beginsLife && x.fingerprint != \"\" && !x.stepped.Load() {", New: "if !x.stepped.Load() {",
 	},
 	{
 		Name: "a call without effect forgets its steps", Rule: "rule 12",
@@ -103,7 +103,7 @@ var fingerprints = []Mutant{
 	{
 		Name: "the payload is not hashed at all", Rule: "rule 12",
 		Dir: core, Func: "(*Guard).newPendingCall", Package: core, Run: "TestPayload_Differs_IsMismatchInEveryState",
-		Old: "c.call.Fingerprint = g.fingerprint(&call.Payload)", New: "_ = g.fingerprint(&call.Payload)",
+		Old: "c.storeCall.Fingerprint = g.fingerprint(&call.Payload)", New: "_ = g.fingerprint(&call.Payload)",
 	},
 	{
 		Name: "the run of a token loses the fingerprint", Rule: "rule 12",

@@ -15,7 +15,7 @@ var leases = []Mutant{
 	},
 	{
 		Name: "a transaction judges by the clock of its process", Rule: "rule 6",
-		Dir: core, Func: "(*txCall).claim", Package: core, Run: "TestRunIn_KeyClaimedByAnother_ObeysDecide",
+		Dir: core, Func: "(*txCall).claimInTx", Package: core, Run: "TestRunIn_KeyClaimedByAnother_ObeysDecide",
 		Old: "d := t.decide(r, f.Now)", New: "d := t.decide(r, f.Now.AddDate(1, 0, 0))",
 	},
 	{

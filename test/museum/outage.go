@@ -5,16 +5,16 @@ var outages = []Mutant{
 	{
 		Name: "the handler runs when the store does not answer", Rule: "rule 11",
 		Dir: core, Func: "(*Guard).Run", Package: core, Run: "TestRun_StoreDown_RunsNothing",
-		Old: "c.canRunBare = g.options.UnprotectedOnOutage", New: "c.canRunBare = true",
+		Old: "c.mayRunUnprotected = g.options.UnprotectedOnOutage", New: "c.mayRunUnprotected = true",
 	},
 	{
 		Name: "each error makes a call run without a record", Rule: "rule 11",
-		Dir: core, Func: "(*pendingCall).runsBare", Package: core, Run: "TestUnprotected_NoOutage_DoesNotRun",
+		Dir: core, Func: "(*pendingCall).runsUnprotected", Package: core, Run: "TestUnprotected_NoOutage_DoesNotRun",
 		Old: "&& !c.answered && errors.Is(err, ErrUnavailable)", New: "",
 	},
 	{
 		Name: "an answer about one call counts as an outage", Rule: "rule 11",
-		Dir: core, Func: "(*pendingCall).heard", Package: core, Run: "TestUnprotected_StoreRefusesOnlyThisCall_DoesNotRun|TestUnprotected_RefusedAloneThenNoAnswer",
+		Dir: core, Func: "(*pendingCall).noteAnswer", Package: core, Run: "TestUnprotected_StoreRefusesOnlyThisCall_DoesNotRun|TestUnprotected_RefusedAloneThenNoAnswer",
 		Old: "store.Affects(err) == store.ExtentCall ||", New: "",
 	},
 	{
@@ -24,20 +24,20 @@ var outages = []Mutant{
 	},
 	{
 		Name: "an outage after an answer counts as one from the start", Rule: "rule 11",
-		Dir: core, Func: "(*pendingCall).runsBare", Package: core, Run: "TestUnprotected_LeaseExpiredUnderPark_DoesNotRun|TestUnprotected_RunInProgress_DoesNotRun|TestUnprotected_RecordCorrupt_DoesNotRun",
+		Dir: core, Func: "(*pendingCall).runsUnprotected", Package: core, Run: "TestUnprotected_LeaseExpiredUnderPark_DoesNotRun|TestUnprotected_RunInProgress_DoesNotRun|TestUnprotected_RecordCorrupt_DoesNotRun",
 		Old: "!c.answered &&", New: "",
 	},
 	{
 		Name: "a record that was sent is forgotten when a repeat gets no answer", Rule: "rule 11",
 		Dir: core, Func: "(*pendingCall).claim", Package: core, Run: "TestUnprotected_RecordSentThenNoAnswer_DoesNotRun",
-		Old: "a.found, err = c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.heard(c.guard.store.Claim(ctx, p)) })",
-		New: "a.found, err = c.heard(c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.guard.store.Claim(ctx, p) }))",
+		Old: "a.found, err = c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.noteAnswer(c.guard.store.Claim(ctx, p)) })",
+		New: "a.found, err = c.noteAnswer(c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.guard.store.Claim(ctx, p) }))",
 	},
 	{
 		Name: "a reserved record that was sent is forgotten when a repeat gets no answer", Rule: "rule 11",
 		Dir: core, Func: "(*pendingCall).look", Package: core, Run: "TestUnprotected_RecordSentThenNoAnswer_DoesNotRun",
-		Old: "return c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.heard(c.guard.store.Get(ctx, c.key)) })",
-		New: "return c.heard(c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.guard.store.Get(ctx, c.key) }))",
+		Old: "return c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.noteAnswer(c.guard.store.Get(ctx, c.key)) })",
+		New: "return c.noteAnswer(c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.guard.store.Get(ctx, c.key) }))",
 	},
 	{
 		Name: "an unreadable record counts as an outage", Rule: "rule 11",

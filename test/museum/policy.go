@@ -65,7 +65,7 @@ var policies = []Mutant{
 	},
 	{
 		Name: "a transaction takes over a claim under park", Rule: "rule 1",
-		Dir: core, Func: "(*txCall).claim", Package: core, Run: "TestRunIn_KeyClaimedByAnother_ObeysDecide",
+		Dir: core, Func: "(*txCall).claimInTx", Package: core, Run: "TestRunIn_KeyClaimedByAnother_ObeysDecide",
 		Old: "d := t.decide(r, f.Now)", New: "d := t.decide(r, f.Now); if d.Action == store.DoPark { d.Action = store.TakeOver }",
 	},
 }

@@ -47,7 +47,7 @@ var reconciliations = []Mutant{
 	{
 		Name: "the error of a parked call has the reasons of the reconciler's own call", Rule: "rule 9",
 		Dir: core, Func: "(*pendingCall).admit", Package: core, Run: "TestReconcile_OwnRunFails_CallIsOnlyParked",
-		Old: "withoutOutcome(err)", New: "err",
+		Old: "asCause(err)", New: "err",
 	},
 	{
 		Name: "a reconciler's run ends a call", Rule: "rule 17",

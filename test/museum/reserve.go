@@ -49,7 +49,7 @@ var reservations = []Mutant{
 	},
 	{
 		Name: "in a transaction a token runs a call that is not reserved", Rule: "rule 16",
-		Dir: core, Func: "(*txCall).claim", Package: core, Run: "TestRunIn_TokenNotReserved_IsExpired",
+		Dir: core, Func: "(*txCall).claimInTx", Package: core, Run: "TestRunIn_TokenNotReserved_IsExpired",
 		Old: "if f.Won && t.isRedeemed() {", New: "if false {",
 	},
 	{

@@ -15,7 +15,7 @@ var steps = []Mutant{
 	{
 		Name: "the steps of earlier attempts are not read", Rule: "steps",
 		Dir: core, Func: "(*journal).load", Package: core, Run: "TestStep_CallRetriedLongerThanRetention_DoesNotRunAgain",
-		Old: "j.isLoaded() && !s.before.mustLook()", New: "s.tx == nil",
+		Old: "j.isLoaded() && !s.before.needsRead()", New: "s.tx == nil",
 	},
 	{
 		Name: "a name may be used twice in a run", Rule: "steps",
@@ -25,7 +25,7 @@ var steps = []Mutant{
 	{
 		Name: "a step gets the result of another step with its name", Rule: "steps",
 		Dir: core, Func: "(*journal).admit", Package: core, Run: "TestStep_NameUsedInTwoSteps_IsRefused",
-		Old: "!s.x.outer.repeats(s.before.outer)", New: "s.x.outer == s.before.outer",
+		Old: "!s.x.outer.isLaterRunOf(s.before.outer)", New: "s.x.outer == s.before.outer",
 	},
 	{
 		Name: "a step in doubt runs again under Park", Rule: "steps",
@@ -40,8 +40,8 @@ var steps = []Mutant{
 	{
 		Name: "a step whose record is not kept runs again under Park if that is in a transaction", Rule: "steps",
 		Dir: core, Func: "(*journal).admit", Package: core, Run: "TestStep_InDoubtUnderPark_RunsInNoTransaction",
-		Old: "s.before.state == stepUnsure || s.before.state == stepUncommitted && s.tx == nil",
-		New: "s.before.mustLook() && s.tx == nil",
+		Old: "s.before.state == stepMaybeRecorded || s.before.state == stepUncommitted && s.tx == nil",
+		New: "s.before.needsRead() && s.tx == nil",
 	},
 	{
 		Name: "a transaction that fails hides an earlier one that may commit", Rule: "steps",
@@ -65,7 +65,7 @@ var steps = []Mutant{
 	},
 	{
 		Name: "a worker that lost its lease in a transaction begins the next step", Rule: "steps",
-		Dir: core, Func: "refusedUse", Package: core, Run: "TestStep_LeaseLostInTransaction_NextStepDoesNotBegin",
+		Dir: core, Func: "stateAfterRefusal", Package: core, Run: "TestStep_LeaseLostInTransaction_NextStepDoesNotBegin",
 		Old: "return stepLost", New: "return stepFree",
 	},
 	{
@@ -96,7 +96,7 @@ var steps = []Mutant{
 	{
 		Name: "a step that a savepoint of the handler's has undone cannot run again", Rule: "steps",
 		Dir: core, Func: "(*journal).reserve", Package: lite, Run: "TestStep_UndoneBySavepointOfHandler",
-		Old: "s.tx == nil && j.isOpen(u, s)", New: "j.isOpen(u, s)",
+		Old: "s.tx == nil && j.recordedInTxOf(u, s)", New: "j.recordedInTxOf(u, s)",
 	},
 	{
 		Name: "a step that a savepoint of the handler's has undone is replayed", Rule: "steps",
@@ -105,13 +105,13 @@ var steps = []Mutant{
 	},
 	{
 		Name: "the steps of a caller's transaction do not count for the limit", Rule: "steps",
-		Dir: core, Func: "(*journal).others", Package: core, Run: "TestStep_TooMany_InTransactionsOfCaller",
+		Dir: core, Func: "(*journal).sizeWithout", Package: core, Run: "TestStep_TooMany_InTransactionsOfCaller",
 		Old: "case u.step != nil:", New: "case u.step != nil && u.x == nil:",
 	},
 	{
 		Name: "a step that was rolled back costs another its result", Rule: "steps",
-		Dir: core, Func: "(*journal).fit", Package: core, Run: "TestStep_LargeStepRolledBack_LaterResultIsKept",
-		Old: "j.others(s, false)", New: "j.others(s, true)",
+		Dir: core, Func: "(*journal).keepOrTombstone", Package: core, Run: "TestStep_LargeStepRolledBack_LaterResultIsKept",
+		Old: "j.sizeWithout(s, skipUncommitted)", New: "j.sizeWithout(s, countUncommitted)",
 	},
 	{
 		Name: "a step in an old snapshot ends its call", Rule: "steps",
@@ -172,7 +172,7 @@ var steps = []Mutant{
 	},
 	{
 		Name: "the steps of leased attempts are forgotten in a transaction", Rule: "steps",
-		Dir: core, Func: "(*txCall).claim", Package: lite, Run: "TestStep_OfAtomicCallAfterLeasedAttempt_IsReplayed",
+		Dir: core, Func: "(*txCall).claimInTx", Package: lite, Run: "TestStep_OfAtomicCallAfterLeasedAttempt_IsReplayed",
 		Old: "x.txJournal, _ = t.tx.(store.Journal)", New: "_, _ = t.tx.(store.Journal)",
 	},
 	{

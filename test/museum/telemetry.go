@@ -16,7 +16,7 @@ var telemetries = []Mutant{
 	},
 	{
 		Name: "telemetry: a Guard that nobody observes is silent about a parked call", Rule: "telemetry",
-		Dir: core, Func: "(*Event).needsSomebody", Package: core, Run: "TestObserve_NotSet_OnlyTroubleIsLogged",
+		Dir: core, Func: "(*Event).needsOperator", Package: core, Run: "TestObserve_NotSet_OnlyTroubleIsLogged",
 		Old: "e.level() >= slog.LevelWarn", New: "e.level() > slog.LevelWarn",
 	},
 	{
@@ -27,7 +27,7 @@ var telemetries = []Mutant{
 	{
 		Name: "telemetry: a call without a record ends twice", Rule: "telemetry",
 		Dir: core, Func: "(*pendingCall).refuse", Package: core, Run: "TestObserve_Unprotected_OneEndingEvent",
-		Old: "EndsCall: !c.runsBare(err)", New: "EndsCall: true",
+		Old: "EndsCall: !c.runsUnprotected(err)", New: "EndsCall: true",
 	},
 	{
 		Name: "telemetry: what happens on the way counts as an outcome", Rule: "telemetry",
@@ -91,8 +91,8 @@ var telemetries = []Mutant{
 	},
 	{
 		Name: "telemetry: a call without an attempt left has no event", Rule: "telemetry",
-		Dir: core, Func: "(*txCall).claim", Package: "store/pgstore", Run: "TestAtomic_Events_SayWhatBecameOfEachCall",
-		Old: "t.pendingCall.end(ctx, EventFailed, r, t.kept)", New: "",
+		Dir: core, Func: "(*txCall).claimInTx", Package: "store/pgstore", Run: "TestAtomic_Events_SayWhatBecameOfEachCall",
+		Old: "t.reportEnd(ctx, EventFailed, r, t.kept)", New: "",
 	},
 	{
 		Name: "telemetry: a replay has no link to the first run", Rule: "telemetry",
@@ -107,7 +107,7 @@ var telemetries = []Mutant{
 	{
 		Name: "telemetry: a prefetched batch forgets its trace", Rule: "telemetry",
 		Dir: core, Func: "(*driverTxCall).Proposal", Package: "test/telemetry", Run: "TestTrace_CallsInTransactions_ReplayLinksToFirstRun",
-		Old: "d.call.firstClaimIn(ctx)", New: "d.call.firstClaim()",
+		Old: "d.txCall.firstClaimIn(ctx)", New: "d.txCall.firstClaim()",
 	},
 	{
 		Name: "telemetry: a reconciler's claim hides the first run", Rule: "telemetry",

@@ -11,8 +11,8 @@ var transactions = []Mutant{
 	{
 		Name: "the record of a failed call is not undone", Rule: "atomic",
 		Dir: core, Func: "(*Guard).runIn", Package: core, Run: "TestRunIn_HandlerEnds_RecordAndWritesCommitTogether",
-		Old: "runErr, err := nested(ctx, tx, func() error { x, err := t.claim(ctx) if x == nil { return err } return t.run(ctx, x, fn) })",
-		New: "var err error; runErr := func() error { x, err := t.claim(ctx); if x == nil { return err }; return t.run(ctx, x, fn) }()",
+		Old: "runErr, err := nested(ctx, tx, func() error { x, err := t.claimInTx(ctx) if x == nil { return err } return t.run(ctx, x, fn) })",
+		New: "var err error; runErr := func() error { x, err := t.claimInTx(ctx); if x == nil { return err }; return t.run(ctx, x, fn) }()",
 	},
 	{
 		Name: "a failed settlement in a transaction is ignored", Rule: "atomic", Parent: "M9: CAMEL-24048",
@@ -26,7 +26,7 @@ var transactions = []Mutant{
 	},
 	{
 		Name: "a caller whose swap lost in a transaction runs the handler", Rule: "rule 3", Parent: "M15: granit-dotnet#1151",
-		Dir: core, Func: "(*txCall).claim", Package: core, Run: "TestRunIn_SwapLost_RunsNothing",
+		Dir: core, Func: "(*txCall).claimInTx", Package: core, Run: "TestRunIn_SwapLost_RunsNothing",
 		Old: "if !f.Won {", New: "if false {",
 	},
 	{

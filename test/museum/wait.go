@@ -65,11 +65,11 @@ var waits = []Mutant{
 	{
 		Name: "a waiting call does not notice that the lease has expired", Rule: "rule 14",
 		Dir: core, Func: "(*pendingCall).waitForEnd", Package: core, Run: "TestWait_HolderCrashed_TakesOver",
-		Old: "min(rest, max(left, time.Millisecond))", New: "rest",
+		Old: "min(waitLeft, max(leaseLeft, time.Millisecond))", New: "waitLeft",
 	},
 	{
 		Name: "a call waits inside a transaction", Rule: "rule 14",
-		Dir: core, Func: "(*txCall).claim", Package: core, Run: "TestRunIn_KeyClaimedByAnother_ObeysDecide",
+		Dir: core, Func: "(*txCall).claimInTx", Package: core, Run: "TestRunIn_KeyClaimedByAnother_ObeysDecide",
 		Old: "case store.InProgress:",
 		New: "case store.InProgress: if err := t.waitForEnd(ctx, r, d.Until.Sub(f.Now)); err != nil { return nil, err };",
 	},
