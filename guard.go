@@ -160,6 +160,14 @@ func (g *Guard) ask(ctx context.Context, send func(ctx context.Context) (store.F
 	return f, g.explainLimit(ctx, limited, err)
 }
 
+// request sends one request and waits at most StoreTimeout for the answer, so that a
+// connection that hangs leaves a caller that repeats it time for another.
+func (g *Guard) request(ctx context.Context, send func(ctx context.Context) error) error {
+	limited, cancel := g.storeContext(ctx)
+	defer cancel()
+	return g.explainLimit(ctx, limited, send(limited))
+}
+
 // read asks for a record once.
 func (g *Guard) read(ctx context.Context, k store.Key) (store.Found, error) {
 	limited, cancel := g.storeContext(ctx)
@@ -184,7 +192,5 @@ func (g *Guard) Ping(ctx context.Context) error {
 	if g == nil || g.store == nil {
 		return invalid("", errZeroGuard)
 	}
-	limited, cancel := g.storeContext(ctx)
-	defer cancel()
-	return g.explainLimit(ctx, limited, store.Ping(limited, g.store))
+	return g.request(ctx, func(ctx context.Context) error { return store.Ping(ctx, g.store) })
 }

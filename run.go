@@ -22,7 +22,7 @@ func (g *Guard) Run(ctx context.Context, call Call, fn Handler) (Result, error) 
 		return Result{}, err
 	}
 	if call.step != nil {
-		return g.runStep(ctx, call, fn)
+		return g.runStep(ctx, nil, call, fn)
 	}
 	c := g.newPendingCall(call)
 	c.mayRunUnprotected = g.options.UnprotectedOnOutage

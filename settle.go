@@ -42,7 +42,7 @@ func (g *Guard) settleUntil(ctx context.Context, l store.Lease, s store.Settleme
 // If the outcome o of the change is too large for the store, it becomes a tombstone.
 func (g *Guard) sendUntil(ctx context.Context, o *store.Outcome, send func(ctx context.Context) error) error {
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		err := g.sendOnce(ctx, send)
+		err := g.request(ctx, send)
 		switch {
 		case err == nil || retry.Answered(err) || errors.Is(err, store.ErrChanged):
 			return err
@@ -52,14 +52,6 @@ func (g *Guard) sendUntil(ctx context.Context, o *store.Outcome, send func(ctx c
 			return err
 		}
 	}
-}
-
-// sendOnce waits for one answer, so that a connection that hangs leaves time for
-// another.
-func (g *Guard) sendOnce(ctx context.Context, send func(ctx context.Context) error) error {
-	limited, cancel := g.storeContext(ctx)
-	defer cancel()
-	return g.explainLimit(ctx, limited, send(limited))
 }
 
 // tombstone is what a store keeps of an outcome that is too large for it.

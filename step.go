@@ -16,16 +16,21 @@ type stepCall struct {
 	name   string // within the call: of a step in a step "outer#inner"
 }
 
-// runStep runs a step, or returns what the parent's record has of it.
-func (g *Guard) runStep(ctx context.Context, call Call, fn Handler) (Result, error) {
-	s, res, err := g.beginStep(ctx, &call, nil)
+// runStep runs a step, or returns what the parent's record has of it. If tx is not nil, the
+// step runs in it.
+func (g *Guard) runStep(ctx context.Context, tx store.Tx, call Call, fn Handler) (Result, error) {
+	s, res, err := g.beginStep(ctx, &call, tx)
 	if s == nil {
 		return res, err
 	}
 	defer s.abandon(ctx)
 	handlerCtx, cancel := s.x.handlerContext(ctx)
 	defer cancel(nil)
-	res, use, err := s.run(ctx, handlerCtx, fn)
+	run := s.run
+	if tx != nil {
+		run = s.runIn
+	}
+	res, use, err := run(ctx, handlerCtx, fn)
 	s.end(use)
 	return res, handlererr.HideNoEffect(err)
 }

@@ -19,7 +19,10 @@ func (g *Guard) runIn(ctx context.Context, tx store.Tx, call Call, fn Handler) (
 		tx = g.options.Encryption.Tx(tx)
 	}
 	if call.step != nil {
-		return g.runStepIn(ctx, tx, call, fn)
+		if err := g.check(&call); err != nil {
+			return Result{}, err
+		}
+		return g.runStep(ctx, tx, call, fn)
 	}
 	t := &txCall{}
 	if err := t.init(g, call); err != nil {
@@ -224,23 +227,6 @@ func (t *txCall) settle(ctx context.Context, x *Execution, o store.Outcome, err 
 	t.result = Result{Outcome: o, codecs: g.options.Codecs}
 	g.observeEnd(ctx, x, kind, err)
 	return nil
-}
-
-// runStepIn is runStep in a transaction.
-func (g *Guard) runStepIn(ctx context.Context, tx store.Tx, call Call, fn Handler) (Result, error) {
-	if err := g.check(&call); err != nil {
-		return Result{}, err
-	}
-	s, res, err := g.beginStep(ctx, &call, tx)
-	if s == nil {
-		return res, err
-	}
-	defer s.abandon(ctx)
-	handlerCtx, cancel := s.x.handlerContext(ctx)
-	defer cancel(nil)
-	res, use, err := s.runIn(ctx, handlerCtx, fn)
-	s.end(use)
-	return res, handlererr.HideNoEffect(err)
 }
 
 // runIn runs the step in a transaction, together with its record.

@@ -143,7 +143,7 @@ var steps = []Mutant{
 		Name: "a step that the store did not answer is not sent again", Rule: "steps",
 		Dir: core, Func: "(*Guard).recordStep", Package: core, Run: "TestStep_StoreAnswersLate_IsSentAgain",
 		Old: "return g.sendUntil(ctx, &s.Outcome, func(ctx context.Context) error { return g.journal.RecordStep(ctx, l, *s) })",
-		New: "return g.sendOnce(ctx, func(ctx context.Context) error { return g.journal.RecordStep(ctx, l, *s) })",
+		New: "return g.request(ctx, func(ctx context.Context) error { return g.journal.RecordStep(ctx, l, *s) })",
 	},
 	{
 		Name: "the payload of a step is not compared", Rule: "steps",
