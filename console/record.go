@@ -77,13 +77,13 @@ func (c *Console) record(ctx context.Context, r *http.Request) (any, error) {
 		p.CanReopen = p.ReopenRefusal == ""
 	}
 	if p.CanDecide {
-		p.Stuck = history.StuckOf(&f.Record, steps)
+		p.Stuck = history.DescribeStuck(&f.Record, steps)
 	}
 	p.Events = c.story(&f, steps)
 	if unread {
 		p.Events = slices.Insert(p.Events, 1, unreadSteps(err, p.Saga))
 	}
-	past := history.Of(&f.Record)
+	past := history.Entries(&f.Record)
 	for i := range f.Record.FormerOwners {
 		o := &f.Record.FormerOwners[i]
 		if !past[i].Operator { // the list is of processes

@@ -43,7 +43,7 @@ func (c *Console) story(f *store.Found, steps []store.Step) []event {
 		nameSagaStep(s, &e)
 		story = append(story, e)
 	}
-	past := history.Of(r)
+	past := history.Entries(r)
 	before, present := past[:len(past)-1], &past[len(past)-1]
 	if !protocol.IsSaga(r.Key) { // the steps of a saga say more
 		for i := range before {

@@ -57,9 +57,9 @@ func entryOf(f *store.Found) entry {
 	r := &f.Record
 	e := entry{
 		Key: r.Key, Hash: r.Key.Short(), Link: link(r.Key), Saga: protocol.IsSaga(r.Key), Fence: r.Fence, Attempts: r.Attempt, Policy: r.Policy.String(),
-		Holder: r.Holder, Error: lasterror.Shown(r), Created: r.Created, Updated: r.Updated, Until: r.Until, Completed: r.Completed, Expires: r.Expires, Now: f.Now,
+		Holder: r.Holder, Error: lasterror.Display(r), Created: r.Created, Updated: r.Updated, Until: r.Until, Completed: r.Completed, Expires: r.Expires, Now: f.Now,
 	}
-	if m, ok := lasterror.Of(r); ok {
+	if m, ok := lasterror.Explain(r); ok {
 		e.ErrorMeaning, e.ErrorNext = m.Happened+" ("+m.Code+")", strings.Replace(m.Next, "decide by semel inspect resolve", "decide below, or by semel inspect resolve", 1)
 	}
 	e.Work = e.Key.Operation

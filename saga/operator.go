@@ -157,16 +157,16 @@ func decisionSteps(seen *store.Record, recorded []store.Step, i *Intervention) (
 			count++
 		}
 	}
-	stuck, skips := history.StuckOf(seen, recorded), history.Skips(byName)
+	stuck, skips := history.DescribeStuck(seen, recorded), history.Skips(byName)
 	for name := range skips {
-		has[name] = name != stuck.Skip
+		has[name] = name != stuck.InvalidSkip
 	}
 	if i.Back && has[backStep] {
 		return nil, backAlready(stuck)
 	}
 	for _, name := range i.NotHappened {
 		switch {
-		case !slices.Contains(stuck.InDoubt, name) && name != stuck.Skip:
+		case !slices.Contains(stuck.InDoubt, name) && name != stuck.InvalidSkip:
 			return nil, fmt.Errorf("step %q is neither a Parked step in doubt nor a skip that does not count", name)
 		case name == i.Done:
 			return nil, fmt.Errorf("step %q cannot both be done and not have happened", name)
@@ -184,7 +184,7 @@ func decisionSteps(seen *store.Record, recorded []store.Step, i *Intervention) (
 	}
 	steps := []store.Step{{Name: history.SagaOperator + strconv.Itoa(count), Outcome: store.Outcome{Body: text, Codec: "json"}}}
 	for _, name := range i.NotHappened {
-		if name == stuck.Skip {
+		if name == stuck.InvalidSkip {
 			steps = append(steps, store.Step{Name: strings.Replace(skips[name].Name, history.SagaSkip, history.SagaUnskip, 1)})
 		}
 		if !slices.Contains(stuck.InDoubt, name) {
@@ -240,7 +240,7 @@ func canSkip(s history.StuckSaga, step string, isUndo, back bool) error {
 		return fmt.Errorf("the saga has not turned back, so that no compensation runs; skip the step, or turn the saga back")
 	case isUndo && s.Undo != "" && step != s.Undo:
 		return fmt.Errorf("the saga is stuck at %q, not at %q", s.Undo+undoPart, step+undoPart)
-	case !isUndo && len(s.Steps) > 0 && !s.More && !slices.Contains(s.Steps, step):
+	case !isUndo && len(s.Steps) > 0 && !s.ErrorCut && !slices.Contains(s.Steps, step):
 		return fmt.Errorf(`the saga is stuck at "%s", not at %q`, strings.Join(s.Steps, `" and "`), step)
 	case !isUndo && len(s.Steps) == 0 && s.Undo != "":
 		return fmt.Errorf("the saga is stuck at %q, not at %q", s.Undo+undoPart, step)

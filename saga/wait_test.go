@@ -261,7 +261,7 @@ func TestStuck_EventReceived_IsNotOffered(t *testing.T) {
 		}
 		work(t, time.Minute, s)
 		r := record(t, st, "1")
-		if stuck := history.StuckOf(&r, nil); r.State != store.Unknown || fmt.Sprint(stuck.Steps) != "[book]" {
+		if stuck := history.DescribeStuck(&r, nil); r.State != store.Unknown || fmt.Sprint(stuck.Steps) != "[book]" {
 			t.Errorf("the saga is %v at %q: %s", r.State, stuck.Steps, r.LastError)
 		}
 	})

@@ -34,8 +34,8 @@ const (
 const (
 	Done    = "done"
 	NotDone = "not done"
-	// Partly is the result of an erasure that has left records.
-	Partly = "partly done"
+	// PartlyDone is the result of an erasure that has left records.
+	PartlyDone = "partly done"
 	// NothingToErase is the result of an erasure that found no record. It is no proof that a
 	// tenant was erased: the tenant can be misspelt, or stored as a hash.
 	NothingToErase = "nothing to erase"
@@ -43,11 +43,11 @@ const (
 	Unknown = "unknown"
 )
 
-// ErrNothing marks errors after which nothing was changed.
-var ErrNothing = errors.New("nothing was changed")
+// ErrNothingChanged marks errors after which nothing was changed.
+var ErrNothingChanged = errors.New("nothing was changed")
 
 // ErrPartly marks errors after which a part of the act is done.
-var ErrPartly = errors.New(Partly)
+var ErrPartly = errors.New(PartlyDone)
 
 // Result says in words what an act that ended with err has done.
 func Result(err error) string {
@@ -55,9 +55,9 @@ func Result(err error) string {
 	case err == nil:
 		return Done
 	case errors.Is(err, ErrPartly):
-		return Partly
+		return PartlyDone
 	}
-	for _, refusal := range []error{ErrNothing, store.ErrChanged, store.ErrNotFound, semel.ErrInvalid, outbox.ErrNotFound, outbox.ErrState} {
+	for _, refusal := range []error{ErrNothingChanged, store.ErrChanged, store.ErrNotFound, semel.ErrInvalid, outbox.ErrNotFound, outbox.ErrState} {
 		if errors.Is(err, refusal) {
 			return NotDone
 		}
@@ -65,15 +65,15 @@ func Result(err error) string {
 	return Unknown
 }
 
-// Named is an error whose text has the name of a tenant or a key.
-type Named interface {
+// NamingError is an error whose text has the name of a tenant or a key.
+type NamingError interface {
 	error
 	WithoutNames() string
 }
 
 // Text is the text of an error for logs and the audit trail, which have no such names.
 func Text(err error) string {
-	if n, ok := errors.AsType[Named](err); ok {
+	if n, ok := errors.AsType[NamingError](err); ok {
 		return n.WithoutNames()
 	}
 	return err.Error()
@@ -83,7 +83,7 @@ func Text(err error) string {
 func Log(ctx context.Context, log *slog.Logger, act, via, result string, err error, attrs ...any) {
 	level := slog.LevelInfo
 	switch result {
-	case NotDone, Partly:
+	case NotDone, PartlyDone:
 		level = slog.LevelWarn
 	case Unknown:
 		level = slog.LevelError

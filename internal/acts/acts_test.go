@@ -15,7 +15,7 @@ func TestResult_EachError_IsDoneNotDoneOrUnknown(t *testing.T) {
 	for want, errs := range map[string][]error{
 		"done":        {nil},
 		"partly done": {fmt.Errorf("%w: 3 records are left", ErrPartly)},
-		"not done":    {ErrNothing, store.ErrChanged, store.ErrNotFound, &semel.Error{Reason: semel.ErrInvalid}, outbox.ErrNotFound, outbox.ErrState},
+		"not done":    {ErrNothingChanged, store.ErrChanged, store.ErrNotFound, &semel.Error{Reason: semel.ErrInvalid}, outbox.ErrNotFound, outbox.ErrState},
 		"unknown":     {errors.New("connection reset"), &semel.Error{Reason: semel.ErrUnavailable}},
 	} {
 		for _, err := range errs {

@@ -12,7 +12,7 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// The commands and the console begin the Holder of a decision with these.
+// The prefixes of Holder in a decision that the commands or the console have made.
 const (
 	ResolvedBy = "resolved by "
 	ReopenedBy = "reopened by "
@@ -21,8 +21,8 @@ const (
 // Entry is one owner of a record: an attempt, a reconciler, an operator who decided, or a
 // process that found an expired lease.
 type Entry struct {
-	// When is the time of the decision, or the last time of an attempt that the record
-	// keeps: when its lease expired, or when it came into the state after it.
+	// When is the time of the decision. For an attempt it is the last time that the record
+	// has: the end of its lease, or the time of the change that ended it.
 	When time.Time
 	What string // such as "Attempt 1: in doubt"
 	// Name names an attempt, such as "Attempt 1" or, because attempts are counted from 1
@@ -33,8 +33,8 @@ type Entry struct {
 	Decision string
 	// By is who decided and, if it was an operator, for what reason.
 	By string
-	// DoubtNotKept says that there is a decision, and that the record does not keep when
-	// the call came into doubt.
+	// DoubtNotKept says that the record no longer has the time at which the call came into
+	// doubt.
 	DoubtNotKept bool
 	// Attempt says that the owner was an attempt of the call, and Operator that an
 	// operator decided.
@@ -42,9 +42,9 @@ type Entry struct {
 	Failed            bool
 }
 
-// Of has an entry for each of the record's former owners, in their order, and one for its
+// Entries has an entry for each of the record's former owners, in their order, and one for its
 // present owner.
-func Of(r *store.Record) []Entry {
+func Entries(r *store.Record) []Entry {
 	owners := slices.Concat(r.FormerOwners, []store.FormerOwner{{Holder: r.Holder, Attempt: r.Attempt, State: r.State, Ended: r.Updated}})
 	entries := make([]Entry, len(owners))
 	var before *store.FormerOwner // nil: there was none, or it is not kept

@@ -64,7 +64,7 @@ func TestOf_EachOwner_InWords(t *testing.T) {
 	} {
 		before := slices.Clone(r.FormerOwners)
 		var got []string
-		for _, e := range history.Of(&r) {
+		for _, e := range history.Entries(&r) {
 			text := e.What
 			if e.By != "" {
 				text += ", by " + e.By

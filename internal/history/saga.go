@@ -23,10 +23,10 @@ const (
 	SagaUnskip   = ":unskip:"       // that skip does not count any more
 )
 
-// CompensationOf begins the error of a compensation. The name of its step follows, quoted.
+// CompensationOf is the prefix of the error of a compensation. The name of its step follows, quoted.
 const CompensationOf = "the compensation of step "
 
-// SkipOf begins the error of a saga that is stuck at an operator's skip. The name of the step
+// SkipOf is the prefix of the error of a saga that is stuck at an operator's skip. The name of the step
 // or compensation follows, quoted.
 const SkipOf = "an operator's skip of "
 
@@ -136,35 +136,37 @@ type StuckSaga struct {
 	// Steps are the steps that have not ended, as far as the record names them: those in
 	// doubt, and those in the last error.
 	Steps []string
-	// Skip is what an operator has skipped by a name that is none, or with a result that
+	// InvalidSkip is what an operator has skipped by a name that is none, or with a result that
 	// cannot be read. It does not count.
-	Skip string
-	// More says that the record keeps only the beginning of the last error, so that there may
-	// be more Steps.
-	More bool
+	InvalidSkip string
+	// ErrorCut says that the record keeps only the beginning of the last error, so that there
+	// may be more Steps.
+	ErrorCut bool
 }
 
-// SkipAlone says that the skip that does not count is of no Parked step in doubt.
-func (s StuckSaga) SkipAlone() bool { return s.Skip != "" && !slices.Contains(s.InDoubt, s.Skip) }
+// SkipNotInDoubt reports whether there is an InvalidSkip, of a step that is not in InDoubt.
+func (s StuckSaga) SkipNotInDoubt() bool {
+	return s.InvalidSkip != "" && !slices.Contains(s.InDoubt, s.InvalidSkip)
+}
 
 var (
 	quotedStep   = regexp.MustCompile(`step ("(?:[^"\\]|\\.)*")( is not in Steps)?`)
 	compensation = regexp.MustCompile(CompensationOf + `("(?:[^"\\]|\\.)*")`)
 )
 
-// StuckOf looks at the record and the steps of a stuck saga.
-func StuckOf(r *store.Record, steps []store.Step) StuckSaga {
+// DescribeStuck looks at the record and the steps of a stuck saga.
+func DescribeStuck(r *store.Record, steps []store.Step) StuckSaga {
 	var s StuckSaga
 	has, recorded := map[string]bool{}, map[string]*store.Step{}
 	for i := range steps {
 		has[steps[i].Name], recorded[steps[i].Name] = !steps[i].Outcome.Gone, &steps[i]
 	}
-	text, more := strings.CutSuffix(r.LastError, "…")
-	s.More = more
+	text, isCut := strings.CutSuffix(r.LastError, "…")
+	s.ErrorCut = isCut
 	for name := range Skips(recorded) {
 		has[name] = true
-		if says := SkipOf + strconv.Quote(name); strings.Contains(text, says) || more && strings.HasPrefix(says, text) {
-			s.Skip, has[name] = name, false
+		if says := SkipOf + strconv.Quote(name); strings.Contains(text, says) || isCut && strings.HasPrefix(says, text) {
+			s.InvalidSkip, has[name] = name, false
 		}
 	}
 	s.Back = has[SagaBack]

@@ -31,7 +31,7 @@ func TestStuckOf_EachState_OffersStepInQuestion(t *testing.T) {
 		for _, name := range c.steps {
 			steps = append(steps, store.Step{Name: name})
 		}
-		if got := fmt.Sprint(history.StuckOf(&store.Record{LastError: c.lastError}, steps)); got != want {
+		if got := fmt.Sprint(history.DescribeStuck(&store.Record{LastError: c.lastError}, steps)); got != want {
 			t.Errorf("%q, %q: got %s, want %s", c.lastError, c.steps, got, want)
 		}
 	}
@@ -93,7 +93,7 @@ func TestOf_OperatorOfSaga_IsNoAttempt(t *testing.T) {
 	}
 	r := store.Record{Key: store.Key{Operation: "order" + protocol.SagaSuffix}, State: store.Unknown, Attempt: 1, Holder: "host/8",
 		FormerOwners: []store.FormerOwner{owner("host/7", 3, store.Unknown), owner(protocol.SagaOperator+"ann: again", 0, store.Released)}}
-	got := history.Of(&r)
+	got := history.Entries(&r)
 	if len(got) != 3 || got[0].Operator || !got[1].Operator || got[1].Attempt || got[2].Name != "Attempt 1 after the decision" {
 		t.Errorf("%+v", got)
 	}

@@ -62,7 +62,7 @@ var handlerStatus = Meaning{Happened: "the handler answered with the status in t
 // proxyOperation is the operation of the records of semel proxy, whose service is the handler.
 const proxyOperation = "http"
 
-// statusText begins the last error of an answer that leaves doubt, in package semelhttp
+// statusText matches the start of the last error of an answer that leaves doubt, in package semelhttp
 // and in semel deliver.
 var statusText = regexp.MustCompile(`^the (handler|service) answered ([1-5][0-9]{2})\b`)
 
@@ -88,10 +88,10 @@ func Text(code string, cause error) string {
 	return text
 }
 
-// Of explains the code of a record; false if it has none of the table. Its next step is for
+// Explain explains the code of a record; false if it has none of the table. Its next step is for
 // the policy of the record alone.
-func Of(r *store.Record) (Meaning, bool) {
-	m, ok := of(r)
+func Explain(r *store.Record) (Meaning, bool) {
+	m, ok := explain(r)
 	step := underRetry
 	if r.Policy == store.Park {
 		step = underPark
@@ -100,7 +100,7 @@ func Of(r *store.Record) (Meaning, bool) {
 	return m, ok
 }
 
-func of(r *store.Record) (Meaning, bool) {
+func explain(r *store.Record) (Meaning, bool) {
 	if r.State == store.Failed {
 		return ByCode(protocol.FailureCode(&r.Outcome))
 	}
@@ -119,9 +119,9 @@ func of(r *store.Record) (Meaning, bool) {
 	return ByCode(r.LastError)
 }
 
-// Shown is the last error of a record for people: in place of a bare code of the table
+// Display is the last error of a record for people: in place of a bare code of the table
 // there is its sentence. Empty if the record tells of a decision instead.
-func Shown(r *store.Record) string {
+func Display(r *store.Record) string {
 	if protocol.IsDecision(r) {
 		return ""
 	}

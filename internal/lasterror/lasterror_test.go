@@ -60,12 +60,12 @@ func TestOf_CodeInTextOrFailure_Found(t *testing.T) {
 		"resolved_failed":      {State: store.Failed, LastError: "an operator says so (upstream_lost)", Outcome: failure},
 		"failure_not_kept":     {State: store.Failed, Outcome: store.Outcome{Gone: true}},
 	} {
-		if m, ok := lasterror.Of(r); !ok || m.Code != want {
+		if m, ok := lasterror.Explain(r); !ok || m.Code != want {
 			t.Errorf("%+v: %+v, %v, want %s", r, m, ok, want)
 		}
 	}
 	for _, text := range []string{"", "declined", "the bank said: no (upstream_lost)", "the lease of attempt 1 expired: host/1 died", "the handler answered 5020", "it says: the handler answered 502"} {
-		if m, ok := lasterror.Of(&store.Record{State: store.Released, LastError: text}); ok {
+		if m, ok := lasterror.Explain(&store.Record{State: store.Released, LastError: text}); ok {
 			t.Errorf("%q: %+v", text, m)
 		}
 	}
@@ -78,7 +78,7 @@ func TestOf_NextStep_IsForThePolicyOfTheRecord(t *testing.T) {
 		store.Retry: {"took effect; the next repeat is sent again", "resolve"},
 	} {
 		for _, text := range []string{"upstream_lost", "the service answered 502: x"} {
-			m, ok := lasterror.Of(&store.Record{Policy: policy, State: store.Unknown, LastError: text})
+			m, ok := lasterror.Explain(&store.Record{Policy: policy, State: store.Unknown, LastError: text})
 			if !ok || !strings.Contains(m.Next, want[0]) || strings.Contains(m.Next, want[1]) || strings.Contains(m.Next, "Under ") {
 				t.Errorf("%v, %s: %s", policy, text, m.Next)
 			}
@@ -92,7 +92,7 @@ func TestOf_HandlerAnswered_AdviceIsForItsDoor(t *testing.T) {
 		"http":           {"the service answered", "--no-effect-statuses"},
 		"POST /payments": {"the handler answered", "semelhttp.NoEffect"},
 	} {
-		m, ok := lasterror.Of(&store.Record{Key: store.Key{Operation: operation}, Policy: store.Park, State: store.Unknown, LastError: "the handler answered 500: it may have been done"})
+		m, ok := lasterror.Explain(&store.Record{Key: store.Key{Operation: operation}, Policy: store.Park, State: store.Unknown, LastError: "the handler answered 500: it may have been done"})
 		if !ok || m.Code != "status_500" || !strings.HasPrefix(m.Happened, want[0]) || !strings.Contains(m.Next, want[1]) ||
 			operation != "http" && strings.Contains(m.Next, "--") || strings.Contains(m.Next, "Under ") {
 			t.Errorf("%s: %+v, %v", operation, m, ok)
@@ -105,7 +105,7 @@ func TestShown_BareCode_BecomesSentence(t *testing.T) {
 		"upstream_lost": "the request was sent to the service, and no whole answer came (upstream_lost)",
 		"declined":      "declined", "": "",
 	} {
-		if got := lasterror.Shown(&store.Record{LastError: text}); got != want {
+		if got := lasterror.Display(&store.Record{LastError: text}); got != want {
 			t.Errorf("%q is shown as %q", text, got)
 		}
 	}
@@ -127,7 +127,7 @@ func TestShown_Decision_IsNoError(t *testing.T) {
 		decided := store.Record{Key: key, State: store.Released, Holder: c.by, LastError: text, FormerOwners: []store.FormerOwner{c.before}}
 		again := store.Record{Key: key, State: store.Processing, Holder: "host/3", LastError: text, FormerOwners: decided.FormerOwnersAfter(store.Processing)}
 		for _, r := range []*store.Record{&decided, &again} {
-			if got := lasterror.Shown(r); got != "" {
+			if got := lasterror.Display(r); got != "" {
 				t.Errorf("%v, %q is shown as the error %q", r.State, text, got)
 			}
 		}
@@ -136,7 +136,7 @@ func TestShown_Decision_IsNoError(t *testing.T) {
 	for text, operation := range map[string]string{"operator: no route": "order##saga", "operator: busy": "pay", "reopened: the line is dead": "pay"} {
 		for _, state := range []store.State{store.Released, store.Unknown, store.Failed, store.Processing} {
 			for _, before := range [][]store.FormerOwner{nil, {ran}, {failed, {Holder: "eve", State: store.Released, Next: store.Processing}, ran}, {stuck, {Holder: "operator: eve: again", State: store.Released, Next: store.Processing}, ran}} {
-				if got := lasterror.Shown(&store.Record{Key: store.Key{Operation: operation}, State: state, Holder: "host/1", LastError: text, FormerOwners: before}); got != text {
+				if got := lasterror.Display(&store.Record{Key: store.Key{Operation: operation}, State: state, Holder: "host/1", LastError: text, FormerOwners: before}); got != text {
 					t.Errorf("%v: the error %q is shown as %q", state, text, got)
 				}
 			}

@@ -16,7 +16,7 @@ import (
 // use. Set the exported fields, call [Server.Start], and [Server.Remove] at the
 // end.
 type Server struct {
-	Name  string        // begins the server's errors, such as "pgtest"
+	Name  string        // the prefix of the server's errors, such as "pgtest"
 	Dir   string        // the server's files; Remove deletes it
 	Limit time.Duration // for a start, an end and the removal of Dir
 

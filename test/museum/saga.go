@@ -233,7 +233,7 @@ var sagas = []Mutant{
 	{
 		Name: "saga: an operator skips a step at which it is not stuck", Rule: "saga 5",
 		Dir: "saga", Func: "canSkip", Package: "saga", Run: "TestIntervene_SkipOfAnotherStep_ChangesNothing",
-		Old: "!isUndo && len(s.Steps) > 0 && !s.More && !slices.Contains(s.Steps, step)", New: "!isUndo && len(s.Steps) > 100",
+		Old: "!isUndo && len(s.Steps) > 0 && !s.ErrorCut && !slices.Contains(s.Steps, step)", New: "!isUndo && len(s.Steps) > 100",
 	},
 	{
 		Name: "saga: an operator skips a compensation at which it is not stuck", Rule: "saga 5",
@@ -258,12 +258,12 @@ var sagas = []Mutant{
 	{
 		Name: "saga: a skip by a wrong name or with a wrong result stays for ever", Rule: "saga 5",
 		Dir: "saga", Func: "decisionSteps", Package: "saga", Run: "TestIntervene_WrongSkip",
-		Old: "if name == stuck.Skip {", New: `if name == "\x00" {`,
+		Old: "if name == stuck.InvalidSkip {", New: `if name == "\x00" {`,
 	},
 	{
 		Name: "saga: a step whose skip does not count is not in doubt", Rule: "saga 5",
-		Dir: "internal/history", Func: "StuckOf", Package: "saga", Run: "TestIntervene_WrongSkipOfParkedStep",
-		Old: "s.Skip, has[name] = name, false", New: "s.Skip = name",
+		Dir: "internal/history", Func: "DescribeStuck", Package: "saga", Run: "TestIntervene_WrongSkipOfParkedStep",
+		Old: "s.InvalidSkip, has[name] = name, false", New: "s.InvalidSkip = name",
 	},
 	{
 		Name: "saga: an operator skips a step without its result", Rule: "saga 5",

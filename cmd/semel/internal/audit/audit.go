@@ -160,7 +160,7 @@ func (t *Trail) Begin(a Act) (end func(err error) error, err error) {
 	_, _ = rand.Read(id[:]) // it never fails
 	e := entry{Time: time.Now().UTC(), ID: hex.EncodeToString(id[:]), Event: "intent", Act: a}
 	if err := t.write(&e); err != nil {
-		return nil, fmt.Errorf("%w: %w: %w", acts.ErrNothing, ErrNotWritten, err)
+		return nil, fmt.Errorf("%w: %w: %w", acts.ErrNothingChanged, ErrNotWritten, err)
 	}
 	return func(err error) error {
 		e.Time, e.Event, e.Result, e.Counts = time.Now().UTC(), "result", a.Result(err), a.Counts

@@ -116,10 +116,10 @@ func TestBegin_ResultCannotBeWritten_ErrorSaysWhatHappened(t *testing.T) {
 	if err := trail.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := end(nil); !errors.Is(err, ErrNotWritten) || errors.Is(err, acts.ErrNothing) || !strings.Contains(err.Error(), `"done"`) {
+	if err := end(nil); !errors.Is(err, ErrNotWritten) || errors.Is(err, acts.ErrNothingChanged) || !strings.Contains(err.Error(), `"done"`) {
 		t.Errorf("error %v, want one that says that the act is done", err)
 	}
-	if _, err := trail.Begin(Act{Act: "resolve"}); !errors.Is(err, ErrNotWritten) || !errors.Is(err, acts.ErrNothing) {
+	if _, err := trail.Begin(Act{Act: "resolve"}); !errors.Is(err, ErrNotWritten) || !errors.Is(err, acts.ErrNothingChanged) {
 		t.Errorf("the next act: error %v, want one that says that nothing was done", err)
 	}
 }

@@ -120,11 +120,11 @@ func (e *decisionError) Error() string { return e.WithoutNames() + "; " + e.next
 // Unwrap says that nothing has changed.
 func (*decisionError) Unwrap() error { return errRefused }
 
-// WithoutNames implements acts.Named.
+// WithoutNames implements acts.NamingError.
 func (e *decisionError) WithoutNames() string { return errRefused.Error() + ": " + e.why }
 
 // errRefused marks the errors after which nothing has changed.
-var errRefused = acts.ErrNothing
+var errRefused = acts.ErrNothingChanged
 
 // checkShape refuses an answer that callers of the operation could not read.
 func (c *inspectResolveCmd) checkShape(r *store.Record) error {

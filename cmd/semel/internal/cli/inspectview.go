@@ -85,13 +85,13 @@ func viewOf(f *store.Found, showBody bool) view {
 	v := view{
 		Operation: r.Key.Operation, Tenant: r.Key.Tenant, Key: r.Key.Value, State: r.State, Lapsed: r.Lapsed(f.Now), Expired: r.Expired(f.Now),
 		OnDoubt: r.Policy, Fence: r.Fence, Attempts: r.Attempt, Holder: r.Holder, Created: r.Created, Updated: r.Updated, Doubt: history.DoubtSince(r), Until: r.Until,
-		Completed: r.Completed, Expires: r.Expires, shownError: lasterror.Shown(r),
+		Completed: r.Completed, Expires: r.Expires, shownError: lasterror.Display(r),
 	}
 	v.LastError, v.LastDecision = lastErrorOf(r)
-	if m, ok := lasterror.Of(r); ok {
+	if m, ok := lasterror.Explain(r); ok {
 		v.ErrorCode, v.ErrorMeaning, v.ErrorNext = m.Code, m.Happened, m.Next
 	}
-	past := history.Of(r)
+	past := history.Entries(r)
 	for i := range r.FormerOwners {
 		o := &r.FormerOwners[i]
 		v.FormerOwners = append(v.FormerOwners, formerOwnerView{
@@ -270,10 +270,10 @@ func (c *storeFlag) nextStep(r *store.Record, steps []store.Step) []string {
 	}
 	flags := fmt.Sprintf("%s%s --fence %d --reason TEXT", shell.Flag("tenant", r.Key.Tenant), c.flags(), r.Fence)
 	if name, ok := strings.CutSuffix(r.Key.Operation, protocol.SagaSuffix); ok && protocol.IsSaga(r.Key) {
-		stuck := history.StuckOf(r, steps)
+		stuck := history.DescribeStuck(r, steps)
 		next := shell.SagaDecisions([]string{name, r.Key.Value}, flags, stuck)
-		if stuck.Skip != "" {
-			next[0] = "the skip of " + stuck.Skip + " does not count; skip it again, or take it back with --not-happened. Then " + next[0]
+		if stuck.InvalidSkip != "" {
+			next[0] = "the skip of " + stuck.InvalidSkip + " does not count; skip it again, or take it back with --not-happened. Then " + next[0]
 		}
 		return next
 	}

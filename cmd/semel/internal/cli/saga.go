@@ -141,7 +141,7 @@ func (c *decideFlags) intervene(ctx context.Context, h storeurl.Handle, k store.
 		return err
 	}
 	refuse := func(why, next string) error { return &decisionError{why, next} }
-	r, stuck := &f.Record, history.StuckOf(&f.Record, steps)
+	r, stuck := &f.Record, history.DescribeStuck(&f.Record, steps)
 	undecided, inDoubt := stuck.Undecided(i.NotHappened, i.Done, i.Back)
 	switch {
 	case r.State.Terminal():

@@ -62,7 +62,7 @@ func TestRecord_NoAnswer_LastErrorSaysWhy(t *testing.T) {
 		s.pay("k")
 		f, err := s.store.Get(t.Context(), store.Key{Operation: "http", Value: "k"})
 		m, _ := lasterror.ByCode(code)
-		if got, ok := lasterror.Of(&f.Record); err != nil || f.Record.State != c.state || !ok || got.Code != m.Code || got.Happened != m.Happened || !strings.HasPrefix(f.Record.LastError, m.Happened) {
+		if got, ok := lasterror.Explain(&f.Record); err != nil || f.Record.State != c.state || !ok || got.Code != m.Code || got.Happened != m.Happened || !strings.HasPrefix(f.Record.LastError, m.Happened) {
 			t.Errorf("%s: %v with the error %q, %v", code, f.Record.State, f.Record.LastError, err)
 		}
 	}

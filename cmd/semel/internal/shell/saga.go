@@ -11,15 +11,15 @@ import (
 // its id, and flags are those of every decision.
 func SagaDecisions(which []string, flags string, s history.StuckSaga) []string {
 	notHappened, result := "", " --result JSON"
-	if s.SkipAlone() {
-		notHappened = Flag("not-happened", s.Skip)
+	if s.SkipNotInDoubt() {
+		notHappened = Flag("not-happened", s.InvalidSkip)
 	}
 	takenBack := notHappened
 	retry := func() string { return Command("semel saga retry", which, flags, notHappened) }
 	back := func() string { return Command("semel saga back", which, flags, notHappened) }
 	skip := func(step, result string) string {
 		others := takenBack
-		if step == s.Skip {
+		if step == s.InvalidSkip {
 			others = ""
 		}
 		return Command("semel saga skip", append(slices.Clone(which), step), result, flags, others)
