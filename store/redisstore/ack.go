@@ -17,10 +17,10 @@ const redirects = 5
 
 // sendAcked sends changes and waits until replicas acknowledge them. WAIT must
 // use the connection of the changes, so the calls are grouped by node.
-func (s *Store) sendAcked(ctx context.Context, cs []*call) {
-	for left, try := cs, 0; len(left) > 0; try++ {
-		s.eachNode(ctx, left, func(node sender, cs []*call) {
-			s.resolve(cs, func(ps []*command) { s.exchangeAcked(ctx, node, ps) })
+func (s *Store) sendAcked(ctx context.Context, calls []*call) {
+	for left, try := calls, 0; len(left) > 0; try++ {
+		s.eachNode(ctx, left, func(node sender, calls []*call) {
+			s.sendWithFallback(calls, func(commands []*command) { s.exchangeAcked(ctx, node, commands) })
 		})
 		if left = misdirected(left); len(left) > 0 && (try == redirects || !s.relocate(ctx, try)) {
 			break
@@ -29,8 +29,8 @@ func (s *Store) sendAcked(ctx context.Context, cs []*call) {
 }
 
 // misdirected returns the calls whose slot is on, or moves to, another node.
-func misdirected(cs []*call) (again []*call) {
-	for _, c := range cs {
+func misdirected(calls []*call) (again []*call) {
+	for _, c := range calls {
 		if moved(c.err) {
 			again = append(again, c)
 		}
@@ -56,13 +56,13 @@ func (s *Store) relocate(ctx context.Context, try int) bool {
 }
 
 // eachNode calls fn concurrently with the calls of each node.
-func (s *Store) eachNode(ctx context.Context, cs []*call, fn func(node sender, cs []*call)) {
+func (s *Store) eachNode(ctx context.Context, calls []*call, fn func(node sender, calls []*call)) {
 	if s.cluster == nil {
-		fn(s.client, cs)
+		fn(s.client, calls)
 		return
 	}
 	byNode := map[*redis.Client][]*call{}
-	for _, c := range cs {
+	for _, c := range calls {
 		node, err := s.cluster.MasterForKey(ctx, c.record)
 		if err != nil {
 			c.err = err
@@ -71,27 +71,27 @@ func (s *Store) eachNode(ctx context.Context, cs []*call, fn func(node sender, c
 		byNode[node] = append(byNode[node], c)
 	}
 	var all sync.WaitGroup
-	for node, cs := range byNode {
-		all.Go(func() { fn(node, cs) })
+	for node, calls := range byNode {
+		all.Go(func() { fn(node, calls) })
 	}
 	all.Wait()
 }
 
-// exchangeAcked sends commands as exchange does, followed by one WAIT for all of
+// exchangeAcked sends commands as sendCommands does, followed by one WAIT for all of
 // them on the same connection.
-func (s *Store) exchangeAcked(ctx context.Context, node sender, ps []*command) {
+func (s *Store) exchangeAcked(ctx context.Context, node sender, commands []*command) {
 	pipe := node.Pipeline()
-	for _, p := range ps {
+	for _, p := range commands {
 		_ = pipe.Process(ctx, p.build(ctx))
 	}
-	enough := s.pipeWait(ctx, pipe)
+	ackResult := s.pipeWait(ctx, pipe)
 	_, _ = pipe.Exec(ctx)
-	acked := enough()
-	for _, p := range ps {
+	ackErr := ackResult()
+	for _, p := range commands {
 		p.keepAnswer()
 		p.read()
 		for _, c := range p.calls {
-			c.acked = acked
+			c.ackErr = ackErr
 		}
 	}
 }
@@ -110,7 +110,7 @@ func (s *Store) pipeWait(ctx context.Context, pipe redis.Pipeliner) func() error
 			case len(n) != 2 || n[0] < 1:
 				return fmt.Errorf("the server has not written it to disk within %v", s.opt.AckTimeout)
 			}
-			return s.enough(n[1])
+			return s.checkAcks(n[1])
 		}
 	}
 	cmd := redis.NewIntCmd(ctx, "wait", s.opt.Replicas, s.opt.AckTimeout.Milliseconds())
@@ -120,40 +120,40 @@ func (s *Store) pipeWait(ctx context.Context, pipe redis.Pipeliner) func() error
 		if err != nil {
 			return err
 		}
-		return s.enough(n)
+		return s.checkAcks(n)
 	}
 }
 
-func (s *Store) enough(n int64) error {
+func (s *Store) checkAcks(n int64) error {
 	if n < int64(s.opt.Replicas) {
 		return fmt.Errorf("%d of Options.Replicas %d acknowledged within %v", n, s.opt.Replicas, s.opt.AckTimeout)
 	}
 	return nil
 }
 
-// unacked is the error of a claim or renewal that too few acknowledged.
-func unacked(why error) error { return fmt.Errorf("%w: %w", ErrNotAcknowledged, why) }
+// notAcknowledged is the error of a claim or renewal that too few acknowledged.
+func notAcknowledged(cause error) error { return fmt.Errorf("%w: %w", ErrNotAcknowledged, cause) }
 
 // confirm sends an unacknowledged settlement once more and waits again. A new
 // master may answer that never received the first sending, so check looks at the
 // answer.
 func (s *Store) confirm(ctx context.Context, c *call, check func(again *call) error) error {
-	if c.acked == nil {
+	if c.ackErr == nil {
 		return nil
 	}
-	again := &call{script: c.script, record: c.record, sweptFence: c.sweptFence, terms: c.terms, args: c.args}
+	again := &call{script: c.script, record: c.record, sweptFence: c.sweptFence, change: c.change, args: c.args}
 	s.sendAcked(ctx, []*call{again})
 	if again.err == nil {
-		if err := check(again); err != nil || again.acked == nil {
+		if err := check(again); err != nil || again.ackErr == nil {
 			return err
 		}
 	}
-	return fmt.Errorf("%w: %w", ErrUnconfirmed, c.acked)
+	return fmt.Errorf("%w: %w", ErrUnconfirmed, c.ackErr)
 }
 
-// luaConfirm answers with a record, as luaGet does. If its outcome answers callers, the
-// script writes one byte of it as it is: the replicas acknowledge that write after the
-// record and after all that is older.
+// luaConfirm returns a record, like luaGet. If the record is completed or failed, it also
+// rewrites its first byte, unchanged: replicas apply writes in order, so an
+// acknowledgement of this one covers the record.
 const luaConfirm = luaStart + `
 for i = 1, n do
 	local v = call('GET', KEYS[i])
@@ -163,19 +163,20 @@ end
 return out
 `
 
-// confirmed is the record that a call has found. If its outcome answers callers, the call
-// has confirmed it. If too few acknowledged that, the record comes without the outcome.
-func confirmed(f store.Found, c *call) (store.Found, error) {
-	if c.acked == nil || !f.Record.State.Terminal() {
+// requireConfirmed returns the record that a call has found. If the record is completed or
+// failed, the call has rewritten its first byte (see luaConfirm). If too few acknowledged
+// that write, the error is ErrUnconfirmed, and the record comes without its outcome.
+func requireConfirmed(f store.Found, c *call) (store.Found, error) {
+	if c.ackErr == nil || !f.Record.State.Terminal() {
 		return f, nil
 	}
-	return withoutOutcome(f), fmt.Errorf("%w: %w", ErrUnconfirmed, c.acked)
+	return withoutOutcome(f), fmt.Errorf("%w: %w", ErrUnconfirmed, c.ackErr)
 }
 
 // confirmRead confirms a record that was read. It reads the record again, because a new
 // master may have another one.
 func (s *Store) confirmRead(ctx context.Context, k *store.Key, f store.Found) (store.Found, error) {
-	c := s.newCall(&s.scripts.confirm, k, terms{})
+	c := s.newCall(&s.scripts.confirm, k, stateChange{})
 	again, err := s.look(ctx, s.changes, k, c)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -183,7 +184,7 @@ func (s *Store) confirmRead(ctx context.Context, k *store.Key, f store.Found) (s
 	case err != nil:
 		return withoutOutcome(f), err
 	}
-	return confirmed(again, c)
+	return requireConfirmed(again, c)
 }
 
 // withoutOutcome is a record that comes with an error.

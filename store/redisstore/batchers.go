@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// batchers are the batchers for one kind of call. In a cluster each node has its own,
+// nodeBatchers are the batchers for one kind of call. In a cluster each node has its own,
 // so that a node that hangs delays no call to another.
-type batchers struct {
+type nodeBatchers struct {
 	newBatcher func() *batcher
 	only       *batcher // of a single server, or of a node that is not known
 
@@ -18,41 +18,41 @@ type batchers struct {
 	closed    bool
 }
 
-func newBatchers(newBatcher func() *batcher) *batchers {
-	return &batchers{newBatcher: newBatcher, only: newBatcher(), byAddress: map[string]*batcher{}}
+func newBatchers(newBatcher func() *batcher) *nodeBatchers {
+	return &nodeBatchers{newBatcher: newBatcher, only: newBatcher(), byAddress: map[string]*batcher{}}
 }
 
 // forNode is the batcher of the node with an address.
-func (ls *batchers) forNode(node string) *batcher {
+func (bs *nodeBatchers) forNode(node string) *batcher {
 	if node == "" {
-		return ls.only
+		return bs.only
 	}
-	ls.mu.RLock()
-	l := ls.byAddress[node]
-	ls.mu.RUnlock()
-	if l != nil {
-		return l
+	bs.mu.RLock()
+	b := bs.byAddress[node]
+	bs.mu.RUnlock()
+	if b != nil {
+		return b
 	}
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if l = ls.byAddress[node]; l == nil {
-		l = ls.newBatcher()
-		ls.byAddress[node] = l
-		if ls.closed {
-			l.Close()
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	if b = bs.byAddress[node]; b == nil {
+		b = bs.newBatcher()
+		bs.byAddress[node] = b
+		if bs.closed {
+			b.Close()
 		}
 	}
-	return l
+	return b
 }
 
 // close waits until queued calls have their answers.
-func (ls *batchers) close() {
-	ls.mu.Lock()
-	ls.closed = true
-	all := slices.Collect(maps.Values(ls.byAddress))
-	ls.mu.Unlock()
-	for _, l := range append(all, ls.only) {
-		l.Close()
+func (bs *nodeBatchers) close() {
+	bs.mu.Lock()
+	bs.closed = true
+	all := slices.Collect(maps.Values(bs.byAddress))
+	bs.mu.Unlock()
+	for _, b := range append(all, bs.only) {
+		b.Close()
 	}
 }
 

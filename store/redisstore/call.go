@@ -19,20 +19,20 @@ type (
 type call struct {
 	script             *script
 	record, sweptFence string
-	terms              terms
+	change             stateChange
 	args               [][]byte
-	number             uint64
+	conflict           uint64 // changes with the same value take turns
 
-	now   int64 // the server's clock when the script ran
-	val   any   // the record's part of the answer
-	err   error
-	acked error // why it is not acknowledged as Options.Replicas demands
+	now    int64 // the server's clock when the script ran
+	val    any   // the record's part of the answer
+	err    error
+	ackErr error // nil: as many servers have acknowledged it as the options ask for
 }
 
 // newCall is a script for the record of a key.
-func (s *Store) newCall(sc *script, k *store.Key, t terms, args ...[]byte) *call {
+func (s *Store) newCall(sc *script, k *store.Key, t stateChange, args ...[]byte) *call {
 	id := k.Digest()
-	c := &call{script: sc, terms: t, number: numberOf(id), args: args}
+	c := &call{script: sc, change: t, conflict: conflictID(id), args: args}
 	c.record, c.sweptFence = s.name(id)
 	return c
 }
@@ -43,52 +43,52 @@ func (s *Store) newBatcher(changes bool) *batcher {
 	o := &coalesce.Options[*call]{MaxBatch: s.opt.MaxBatch, Flushers: s.opt.Flushers, Detached: !s.heedsContext()}
 	send := s.exchange
 	if changes {
-		o.Conflict = func(c **call) uint64 { return (*c).number }
+		o.Conflict = func(c **call) uint64 { return (*c).conflict }
 		send = s.send
 	}
 	return coalesce.New(func(ctx context.Context, batch []*item) {
-		cs := make([]*call, len(batch))
+		calls := make([]*call, len(batch))
 		for i, it := range batch {
-			cs[i] = it.Req
+			calls[i] = it.Req
 		}
-		send(ctx, cs)
+		send(ctx, calls)
 	}, o)
 }
 
 // do sends a call through the batcher of its node and returns its error.
-func (s *Store) do(ctx context.Context, ls *batchers, c *call) error {
-	if _, err := ls.forNode(s.nodeOf(ctx, c)).Do(ctx, c); err != nil {
+func (s *Store) do(ctx context.Context, bs *nodeBatchers, c *call) error {
+	if _, err := bs.forNode(s.nodeOf(ctx, c)).Do(ctx, c); err != nil {
 		return err
 	}
 	return c.err
 }
 
 // send sends changes, and waits for acknowledgements if the options ask for it.
-func (s *Store) send(ctx context.Context, cs []*call) {
-	if s.opt.acked() {
-		s.sendAcked(ctx, cs)
+func (s *Store) send(ctx context.Context, calls []*call) {
+	if s.opt.waitsForAcks() {
+		s.sendAcked(ctx, calls)
 		return
 	}
-	s.exchange(ctx, cs)
+	s.exchange(ctx, calls)
 }
 
 // exchange runs the scripts in one round trip to each node involved.
-func (s *Store) exchange(ctx context.Context, cs []*call) {
-	s.resolve(cs, func(ps []*command) { exchange(ctx, s.client, ps) })
+func (s *Store) exchange(ctx context.Context, calls []*call) {
+	s.sendWithFallback(calls, func(commands []*command) { sendCommands(ctx, s.client, commands) })
 }
 
-// resolve packs calls into commands and sends them, and then sends again what the
-// server refused: first with the script's text, then record by record, because a
-// script with an error may have changed some of its records. A change that is
-// sent twice finds itself.
-func (s *Store) resolve(cs []*call, send func([]*command)) {
-	for ps := s.pack(cs); len(ps) > 0; {
-		send(ps)
+// sendWithFallback packs calls into commands and sends them, and then sends again what
+// the server refused: first with the script's text, then record by record, because a
+// script with an error may have changed some of its records. A change that is sent
+// again is recognized by its owner token, and is applied once.
+func (s *Store) sendWithFallback(calls []*call, send func([]*command)) {
+	for commands := s.pack(calls); len(commands) > 0; {
+		send(commands)
 		var again []*command
-		for _, p := range ps {
-			again = append(again, p.again()...)
+		for _, p := range commands {
+			again = append(again, p.retryCommands()...)
 		}
-		ps = again
+		commands = again
 	}
 }
 
@@ -104,31 +104,31 @@ type command struct {
 // script does not block the server for long.
 const maxCommand = 1 << 20
 
-// pack groups calls with one script and the same terms into commands. In a
+// pack groups calls with one script and the same state change into commands. In a
 // cluster each call is a command.
-func (s *Store) pack(cs []*call) (ps []*command) {
-	for i, c := range cs {
-		p := s.open(ps, c)
+func (s *Store) pack(calls []*call) (commands []*command) {
+	for i, c := range calls {
+		p := s.joinable(commands, c)
 		if p == nil {
 			p = &command{}
 			if i == 0 && s.cluster == nil { // it usually takes all calls
-				p.calls = make([]*call, 0, len(cs))
+				p.calls = make([]*call, 0, len(calls))
 			}
-			ps = append(ps, p)
+			commands = append(commands, p)
 		}
 		p.calls = append(p.calls, c)
 		p.bytes += c.size()
 	}
-	return ps
+	return commands
 }
 
-// open returns the command that a call can join, among the last 16.
-func (s *Store) open(ps []*command, c *call) *command {
+// joinable returns the command that a call can join, among the last 16.
+func (s *Store) joinable(commands []*command, c *call) *command {
 	if s.cluster != nil {
 		return nil
 	}
-	for i := len(ps) - 1; i >= max(0, len(ps)-16); i-- {
-		if p := ps[i]; p.calls[0].script == c.script && p.calls[0].terms == c.terms {
+	for i := len(commands) - 1; i >= max(0, len(commands)-16); i-- {
+		if p := commands[i]; p.calls[0].script == c.script && p.calls[0].change == c.change {
 			if len(p.calls) >= s.opt.MaxBatch || p.bytes+c.size() > maxCommand {
 				return nil
 			}
@@ -165,21 +165,21 @@ func (p *command) build(ctx context.Context) *redis.Cmd {
 		for _, c := range p.calls {
 			args = append(args, c.record)
 		}
-		if sc.versions {
+		if sc.hasVersions {
 			for _, c := range p.calls {
 				args = append(args, c.record+versionsName)
 			}
 		}
-		if sc.fence {
+		if sc.hasSweptFence {
 			args = append(args, first.sweptFence) // all have the same
 		}
-		if sc.doubts || sc.terms && first.terms.state == store.Unknown {
+		if sc.hasInDoubtSet || sc.hasStateChange && first.change.state == store.Unknown {
 			args = append(args, doubtsOf(first.sweptFence))
 		}
 		args[count] = len(args) - count - 1
 	}
-	if sc.terms {
-		args = first.terms.appendArgs(args)
+	if sc.hasStateChange {
+		args = first.change.appendArgs(args)
 	}
 	for _, c := range p.calls {
 		for _, arg := range c.args {
@@ -229,10 +229,10 @@ func (p *command) read() {
 	}
 }
 
-// again returns the commands to send instead: the script's text, if the server
+// retryCommands returns the commands to send instead: the script's text, if the server
 // does not have the script (after SCRIPT FLUSH, a restart or a fail-over); each
 // record alone, if the server refused the script.
-func (p *command) again() []*command {
+func (p *command) retryCommands() []*command {
 	err := p.calls[0].err
 	if noScript(err) && !p.sendText {
 		return []*command{{calls: p.calls, sendText: true}}
@@ -253,20 +253,20 @@ type sender interface {
 	Pipeline() redis.Pipeliner
 }
 
-// exchange sends commands and reads the answers. After a broken connection the
+// sendCommands sends commands and reads the answers. After a broken connection the
 // client may send them again.
-func exchange(ctx context.Context, to sender, ps []*command) {
-	if len(ps) == 1 {
-		_ = to.Process(ctx, ps[0].build(ctx)) // the command has the error
-		ps[0].read()
+func sendCommands(ctx context.Context, to sender, commands []*command) {
+	if len(commands) == 1 {
+		_ = to.Process(ctx, commands[0].build(ctx)) // the command has the error
+		commands[0].read()
 		return
 	}
 	pipe := to.Pipeline()
-	for _, p := range ps {
+	for _, p := range commands {
 		_ = pipe.Process(ctx, p.build(ctx)) // it only queues
 	}
 	_, _ = pipe.Exec(ctx) // each command has its error
-	for _, p := range ps {
+	for _, p := range commands {
 		p.keepAnswer()
 		p.read()
 	}

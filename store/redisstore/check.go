@@ -21,23 +21,23 @@ func (s *Store) Check(ctx context.Context) error {
 	}
 	all, err := s.nodes(ctx)
 	errs := []error{err}
-	for _, on := range all {
+	for _, n := range all {
 		part, cancel := s.partContext(ctx)
-		errs = append(errs, on.judge(part, func(set *settings) []finding { return append(set.running(&s.opt), set.durable(&s.opt)...) }))
+		errs = append(errs, n.judge(part, func(set *settings) []finding { return append(set.running(&s.opt), set.durable(&s.opt)...) }))
 		cancel()
 	}
 	return s.explain("check", errors.Join(errs...))
 }
 
 // judge reads the settings of a server and joins the findings.
-func (on *node) judge(ctx context.Context, judge func(*settings) []finding) error {
-	set, err := readSettings(ctx, *on)
+func (n *node) judge(ctx context.Context, judge func(*settings) []finding) error {
+	set, err := readSettings(ctx, *n)
 	if err != nil {
-		return on.explain(err)
+		return n.explain(err)
 	}
 	var errs []error
 	for _, f := range judge(set) {
-		errs = append(errs, on.explain(fmt.Errorf("%w: %s: %s", ErrUnsafe, f.name, f.why)))
+		errs = append(errs, n.explain(fmt.Errorf("%w: %s: %s", ErrUnsafe, f.name, f.why)))
 	}
 	return errors.Join(errs...)
 }
@@ -49,10 +49,10 @@ type settings struct {
 	fsync string
 }
 
-func readSettings(ctx context.Context, on node) (*settings, error) {
+func readSettings(ctx context.Context, n node) (*settings, error) {
 	set := &settings{info: map[string]string{}}
 	for _, section := range []string{"server", "memory", "persistence", "replication"} {
-		text, err := on.client.Info(ctx, section).Result()
+		text, err := n.client.Info(ctx, section).Result()
 		if err != nil {
 			return nil, err
 		}
@@ -62,7 +62,7 @@ func readSettings(ctx context.Context, on node) (*settings, error) {
 			}
 		}
 	}
-	if got, err := on.client.ConfigGet(ctx, "appendfsync").Result(); err == nil {
+	if got, err := n.client.ConfigGet(ctx, "appendfsync").Result(); err == nil {
 		set.fsync = got["appendfsync"]
 	}
 	return set, nil

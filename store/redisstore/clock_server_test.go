@@ -141,7 +141,7 @@ func TestServerClock_JumpsPastRetention_OutcomeExpires(t *testing.T) {
 // The server counts a WAIT by its clock: one that is under way when that is
 // set back lasts for longer, but no call lasts longer than the client's
 // ReadTimeout. The claim is not won then, as any that got no answer; sent again
-// it finds itself, and is refused, because nobody acknowledges it.
+// it is recognized by its owner token, and is refused, because nobody acknowledges it.
 func TestServerClock_SetBackDuringWait_CallEndsAfterReadTimeout(t *testing.T) {
 	t.Parallel()
 	srv, clock := redistest.StartWithClock(t, redistest.Fast...)

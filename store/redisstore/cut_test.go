@@ -26,7 +26,7 @@ func openThrough(t *testing.T, retries int) (through, direct *Store, p *proxy) {
 }
 
 // A claim, or settlement, whose reply is lost: sent again it finds its own.
-func TestRequest_AnswerLost_SentAgainFindsItself(t *testing.T) {
+func TestRequest_AnswerLost_SentAgainIsRecognized(t *testing.T) {
 	t.Parallel()
 	s, direct, p := openThrough(t, -1)
 	for i := range 10 {

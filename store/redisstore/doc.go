@@ -80,8 +80,8 @@
 // ErrUnconfirmed.
 //
 // With Options.Replicas or Options.Fsync, a completed or failed record answers a caller
-// only after enough servers have acknowledged it. The store writes one byte of it again, as
-// it is, and waits for that write. In a claim that adds no round trip; a [Store.Get] of such a
+// only after enough servers have acknowledged it. The store rewrites its first byte,
+// unchanged, and waits for that write. In a claim that adds no round trip; a [Store.Get] of such a
 // record, as of a waiting duplicate, takes a second one. If too few acknowledge it, the
 // error is ErrUnconfirmed: a Guard reports ErrUnavailable, and HTTP 503. So duplicates of
 // old calls are not answered either while the replicas are away. Package nearcache in front
@@ -102,7 +102,7 @@
 //	                        process had died: the next renewal cancels its
 //	                        handler, and until then two may run; the first has
 //	                        the lower fence and cannot settle
-//	forward past retention  the outcome has expired, and its key runs again
+//	forward past retention  the outcome has expired, and the operation runs again
 //	back by d               leases of dead processes, pauses after failed
 //	                        attempts and retentions end d later; a running call
 //	                        corrects its lease at its next renewal

@@ -23,7 +23,7 @@ func (s *Store) erase(ctx context.Context, seen *store.Seen) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	c := s.newCall(&s.scripts.erase, &seen.Key, terms{}, appendHolder(nil, seen.Owner, seen.Fence), seenTimes(seen))
+	c := s.newCall(&s.scripts.erase, &seen.Key, stateChange{}, appendHolder(nil, seen.Owner, seen.Fence), seenTimes(seen))
 	if err := s.do(ctx, s.changes, c); err != nil {
 		return err
 	}

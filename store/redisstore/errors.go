@@ -70,7 +70,7 @@ func refusesWrites(err error) bool {
 	return slices.ContainsFunc([]string{"OOM", "NOREPLICAS", "MISCONF", "READONLY"}, func(prefix string) bool { return redis.HasErrorPrefix(err, prefix) })
 }
 
-// unexpected is an answer that no script gives.
+// unexpected is the error of an answer that no script of the store returns.
 func unexpected(val any) error {
-	return fmt.Errorf("the server's answer is a %T that no script gives", val)
+	return fmt.Errorf("the server's answer is a %T, which no script of the store returns; is a proxy in between?", val)
 }

@@ -64,7 +64,7 @@ func TestCluster_NodeHangs_OtherNodesAnswer(t *testing.T) {
 	}
 	waitFor(t, "calls of each kind queue behind those that hang", func() bool {
 		s.inspections.mu.Lock()
-		inspecting := len(s.inspections.byNode[hung.Addr()].turn) > 0 // claims wait for that if their connection is new
+		inspecting := len(s.inspections.byNode[hung.Addr()].reading) > 0 // claims wait for that if their connection is new
 		s.inspections.mu.Unlock()
 		return (inspecting || s.changes.queued() > 0) && s.reads.queued() > 0 && s.settles.queued() > 0
 	})
@@ -196,14 +196,14 @@ func TestCluster_NodeHangs_OthersAreListedAndSwept(t *testing.T) {
 // anything.
 func TestBatchers_BatcherMadeAfterClose_IsClosed(t *testing.T) {
 	s := openNew(t, nil)
-	ls := newBatchers(func() *batcher { return s.newBatcher(true) })
-	before := ls.forNode("before")
-	if ls.forNode("before") != before || ls.forNode("other") == before {
+	bs := newBatchers(func() *batcher { return s.newBatcher(true) })
+	before := bs.forNode("before")
+	if bs.forNode("before") != before || bs.forNode("other") == before {
 		t.Error("a node has one batcher, of its own")
 	}
-	ls.close()
+	bs.close()
 	for _, node := range []string{"before", "after"} {
-		if _, err := ls.forNode(node).Do(t.Context(), nil); !errors.Is(err, coalesce.ErrClosed) {
+		if _, err := bs.forNode(node).Do(t.Context(), nil); !errors.Is(err, coalesce.ErrClosed) {
 			t.Errorf("%s: %v, want ErrClosed", node, err)
 		}
 	}

@@ -94,12 +94,12 @@ var (
 )
 
 // queued is how many calls wait in the batchers of one kind.
-func (ls *batchers) queued() (n int) {
-	ls.mu.RLock()
-	defer ls.mu.RUnlock()
-	n = ls.only.Queued()
-	for _, l := range ls.byAddress {
-		n += l.Queued()
+func (bs *nodeBatchers) queued() (n int) {
+	bs.mu.RLock()
+	defer bs.mu.RUnlock()
+	n = bs.only.Queued()
+	for _, b := range bs.byAddress {
+		n += b.Queued()
 	}
 	return n
 }

@@ -23,26 +23,27 @@ const recheckInterval = 10 * time.Second
 // inspection is what the store knows about the settings of one server, or of one
 // node of a cluster.
 type inspection struct {
-	node   node
-	dials  atomic.Uint64 // connections that were made
-	passed atomic.Pointer[passed]
-	turn   chan struct{} // holds a value while a caller reads the settings
+	node     node
+	dials    atomic.Uint64 // connections that were made
+	lastPass atomic.Pointer[lastPass]
+	reading  chan struct{} // holds a value while a caller reads the settings
 }
 
-// passed is the last time that the settings were safe.
-type passed struct {
+// lastPass is the last time that the settings were safe.
+type lastPass struct {
 	dials uint64
 	time  time.Time
 }
 
-func newInspection(on node) *inspection {
-	in := &inspection{node: on, turn: make(chan struct{}, 1)}
-	on.client.AddHook(dialHook{in})
+func newInspection(n node) *inspection {
+	in := &inspection{node: n, reading: make(chan struct{}, 1)}
+	n.client.AddHook(dialHook{in})
 	return in
 }
 
-func (in *inspection) current() bool {
-	p := in.passed.Load()
+// isFresh reports whether the settings that were read last still count.
+func (in *inspection) isFresh() bool {
+	p := in.lastPass.Load()
 	return p != nil && p.dials == in.dials.Load() && time.Since(p.time) < recheckInterval
 }
 
@@ -65,11 +66,11 @@ func (h dialHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	return next
 }
 
-// inspections are those of the server or of the nodes that claims have been sent
+// nodeInspections are those of the server or of the nodes that claims have been sent
 // to.
-type inspections struct {
-	single *inspection // nil: a cluster
-	begun  atomic.Bool // all servers that could be reached have passed once
+type nodeInspections struct {
+	single        *inspection // nil: a cluster
+	allPassedOnce atomic.Bool // all servers that could be reached have passed once
 
 	mu     sync.Mutex
 	byNode map[string]*inspection // by address
@@ -77,8 +78,8 @@ type inspections struct {
 	persistence persistence
 }
 
-// ready refuses claims that the options do not allow or the server may lose.
-func (s *Store) ready(ctx context.Context, p *store.Proposal) (*inspection, error) {
+// checkBeforeClaim refuses claims that the options do not allow or the server may lose.
+func (s *Store) checkBeforeClaim(ctx context.Context, p *store.Proposal) (*inspection, error) {
 	if s.closed.Load() {
 		return nil, ErrClosed
 	}
@@ -95,7 +96,7 @@ func (s *Store) refusedClaim(ctx context.Context, p *store.Proposal, cause error
 	if !errors.Is(cause, ErrUnsafe) && !refusesWrites(cause) {
 		return store.Found{}, cause
 	}
-	f, err := s.look(ctx, s.reads, &p.Key, s.newCall(&s.scripts.get, &p.Key, terms{}))
+	f, err := s.look(ctx, s.reads, &p.Key, s.newCall(&s.scripts.get, &p.Key, stateChange{}))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 	case err == nil && f.Record.Owner != p.Owner:
@@ -106,14 +107,14 @@ func (s *Store) refusedClaim(ctx context.Context, p *store.Proposal, cause error
 	return store.Found{}, cause
 }
 
-// granted refuses a claim that too few acknowledged, or that went over a new
+// checkGranted refuses a claim that too few acknowledged, or that went over a new
 // connection to a server that does not pass.
-func (s *Store) granted(ctx context.Context, in *inspection, c *call) error {
+func (s *Store) checkGranted(ctx context.Context, in *inspection, c *call) error {
 	if err := s.inspect(ctx, in); err != nil {
 		return err
 	}
-	if c.acked != nil {
-		return unacked(c.acked)
+	if c.ackErr != nil {
+		return notAcknowledged(c.ackErr)
 	}
 	return nil
 }
@@ -122,7 +123,7 @@ func (s *Store) granted(ctx context.Context, in *inspection, c *call) error {
 // runs, or has become less durable since the store was opened. If the server has not
 // passed recently, it is asked.
 func (s *Store) inspectFor(ctx context.Context, k *store.Key) (*inspection, error) {
-	if !s.inspections.begun.Load() {
+	if !s.inspections.allPassedOnce.Load() {
 		if err := s.inspectAll(ctx); err != nil {
 			return nil, err
 		}
@@ -140,7 +141,7 @@ func (s *Store) inspectFor(ctx context.Context, k *store.Key) (*inspection, erro
 }
 
 // forNode is the inspection of a node of a cluster.
-func (all *inspections) forNode(client *redis.Client) *inspection {
+func (all *nodeInspections) forNode(client *redis.Client) *inspection {
 	addr := client.Options().Addr
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -153,18 +154,18 @@ func (all *inspections) forNode(client *redis.Client) *inspection {
 }
 
 func (s *Store) inspect(ctx context.Context, in *inspection) error {
-	if in.current() {
+	if in.isFresh() {
 		return nil
 	}
 	select {
-	case in.turn <- struct{}{}:
+	case in.reading <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	answer := make(chan error, 1)
 	go func() { // the client may ignore ctx
-		defer func() { <-in.turn }()
-		answer <- s.ask(ctx, in)
+		defer func() { <-in.reading }()
+		answer <- s.recheck(ctx, in)
 	}()
 	select {
 	case err := <-answer:
@@ -174,17 +175,17 @@ func (s *Store) inspect(ctx context.Context, in *inspection) error {
 	}
 }
 
-// ask reads the settings of a server, unless another caller has done so meanwhile.
-func (s *Store) ask(ctx context.Context, in *inspection) error {
-	if in.current() {
+// recheck reads the settings of a server, unless another caller has done so meanwhile.
+func (s *Store) recheck(ctx context.Context, in *inspection) error {
+	if in.isFresh() {
 		return nil
 	}
-	now := &passed{in.dials.Load(), time.Now()}
+	now := &lastPass{in.dials.Load(), time.Now()}
 	err := in.node.judge(ctx, func(set *settings) []finding {
 		return append(set.running(&s.opt), s.inspections.compare(set)...)
 	})
 	if err == nil {
-		in.passed.Store(now)
+		in.lastPass.Store(now)
 	}
 	return err
 }
@@ -198,9 +199,9 @@ func (s *Store) inspectAll(ctx context.Context) error {
 	}
 	errs := make([]error, len(all))
 	var wait sync.WaitGroup
-	for i, on := range all {
+	for i, n := range all {
 		in := s.inspections.single
-		if client, ok := on.client.(*redis.Client); ok && s.cluster != nil {
+		if client, ok := n.client.(*redis.Client); ok && s.cluster != nil {
 			in = s.inspections.forNode(client)
 		}
 		wait.Go(func() { errs[i] = s.inspect(ctx, in) })
@@ -210,18 +211,18 @@ func (s *Store) inspectAll(ctx context.Context) error {
 	if err != nil && (errors.Is(err, ErrUnsafe) || !slices.Contains(errs, nil)) {
 		return err
 	}
-	s.inspections.begun.Store(true)
+	s.inspections.allPassedOnce.Store(true)
 	return nil
 }
 
 // compare returns the setting with which a server keeps less than the weakest did
 // when the store was opened.
-func (all *inspections) compare(set *settings) []finding {
+func (all *nodeInspections) compare(set *settings) []finding {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	now := set.persistence(all.persistence)
 	switch {
-	case !all.begun.Load():
+	case !all.allPassedOnce.Load():
 		if all.persistence == 0 || now < all.persistence {
 			all.persistence = now
 		}

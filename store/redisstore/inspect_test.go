@@ -16,9 +16,9 @@ import (
 // age makes the last inspection of a server as old as it may be.
 func age(s *Store) {
 	in := s.inspections.single
-	old := *in.passed.Load()
+	old := *in.lastPass.Load()
 	old.time = old.time.Add(-recheckInterval)
-	in.passed.Store(&old)
+	in.lastPass.Store(&old)
 }
 
 // configSet changes a setting of a server from another connection.
@@ -141,14 +141,14 @@ func TestFailOver_ReplicaEvicts_NoClaimIsGranted(t *testing.T) {
 // A cluster is as durable as its weakest node was. A node that cannot be reached
 // is inspected by its first claim.
 func TestCompare_WeakestServerWhenOpened_Decides(t *testing.T) {
-	all := &inspections{}
+	all := &nodeInspections{}
 	for _, fsync := range []string{"always", "everysec", "always"} {
 		set := sound()
 		if set.fsync = fsync; all.compare(set) != nil {
 			t.Errorf("a finding while the store is opened")
 		}
 	}
-	all.begun.Store(true)
+	all.allPassedOnce.Store(true)
 	for name, c := range map[string]struct {
 		log, fsync string
 		refused    bool

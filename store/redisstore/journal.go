@@ -60,7 +60,7 @@ func (s *Store) recordStep(ctx context.Context, l *store.Lease, step *store.Step
 	if len(data) > maxOutcome {
 		return fmt.Errorf("%w: %d bytes; the limit is %d", store.ErrTooLarge, len(data), maxOutcome)
 	}
-	c := s.newCall(&s.scripts.step, &l.Key, terms{}, appendHolder(nil, l.Owner, l.Fence), []byte(step.Name), data)
+	c := s.newCall(&s.scripts.step, &l.Key, stateChange{}, appendHolder(nil, l.Owner, l.Fence), []byte(step.Name), data)
 	if err := s.do(ctx, s.settles, c); err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (s *Store) steps(ctx context.Context, l *store.Lease) ([]store.Step, error)
 	if s.closed.Load() {
 		return nil, ErrClosed
 	}
-	c := s.newCall(&s.scripts.get, &l.Key, terms{})
+	c := s.newCall(&s.scripts.get, &l.Key, stateChange{})
 	if err := s.do(ctx, s.reads, c); err != nil {
 		return nil, err
 	}

@@ -19,14 +19,14 @@ const idLen = 22
 
 const (
 	hexDigits = "0123456789abcdef"
-	// sweptFenceName ends the Redis key of a swept fence: the highest fence
-	// of the records that a sweep removed there.
+	// sweptFenceName is the suffix of the Redis key of a swept fence: the highest
+	// fence of the records that a sweep removed there.
 	sweptFenceName = "swept-fence"
-	// inDoubtName ends the Redis key of the set of the Redis keys of the records that
-	// are in doubt (store.Unknown). It is beside the swept fence, and a script that
+	// inDoubtName is the suffix of the Redis key of the set of the Redis keys of the
+	// records that are in doubt (store.Unknown). It is beside the swept fence, and a script that
 	// changes such a record changes the set, so that they agree.
 	inDoubtName = "in-doubt"
-	// pingName ends the Redis key that Ping reads. No record has it.
+	// pingName is the suffix of the Redis key that Ping reads. No record has it.
 	pingName = "ping"
 )
 
@@ -74,7 +74,5 @@ func (s *Store) pattern() string {
 	return quoted + "{???}" + strings.Repeat("?", idLen)
 }
 
-func hasBrace(text string) bool { return strings.ContainsAny(text, "{}") }
-
-// numberOf is equal for equal keys, so that their changes take turns.
-func numberOf(d digest) uint64 { return binary.LittleEndian.Uint64(d[:8]) }
+// conflictID is equal for equal keys, so that their changes take turns.
+func conflictID(d digest) uint64 { return binary.LittleEndian.Uint64(d[:8]) }

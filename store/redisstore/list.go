@@ -34,8 +34,9 @@ func (s *Store) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found,
 	}
 }
 
-// page takes the answers to some reads. more is false if the caller wants no more records.
-type page func(cs []*call) (more bool, err error)
+// handleReads handles the answers to some reads. more is false if the caller wants no more
+// records.
+type handleReads func(reads []*call) (more bool, err error)
 
 func (s *Store) list(ctx context.Context, f *store.Filter, yield func(store.Found, error) bool) error {
 	if s.closed.Load() {
@@ -44,34 +45,34 @@ func (s *Store) list(ctx context.Context, f *store.Filter, yield func(store.Foun
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	given, seen := 0, map[string]struct{}{}
-	take := func(cs []*call) (more bool, err error) {
-		for _, c := range cs {
-			fd, there, readErr := listed(c)
-			if readErr != nil && !there {
-				err = worse(err, readErr)
+	yielded, seen := 0, map[string]struct{}{}
+	handle := func(reads []*call) (more bool, err error) {
+		for _, c := range reads {
+			found, exists, readErr := readAnswer(c)
+			if readErr != nil && !exists {
+				err = moreSevere(err, readErr)
 				continue
 			}
-			if _, again := seen[c.record]; again || !there || readErr == nil && !f.Match(&fd.Record, fd.Now) {
+			if _, again := seen[c.record]; again || !exists || readErr == nil && !f.Match(&found.Record, found.Now) {
 				continue
 			}
-			if f.Limit > 0 && given >= f.Limit || !yield(fd, s.explain("list", readErr)) {
+			if f.Limit > 0 && yielded >= f.Limit || !yield(found, s.explain("list", readErr)) {
 				return false, nil
 			}
-			if given++; !f.Repeats {
+			if yielded++; !f.Repeats {
 				seen[c.record] = struct{}{}
 			}
 		}
 		return true, err
 	}
 	if f.InDoubt() {
-		return s.readDoubts(ctx, take)
+		return s.readDoubts(ctx, handle)
 	}
-	return s.readAll(ctx, take)
+	return s.readAll(ctx, handle)
 }
 
 // readAll reads all records.
-func (s *Store) readAll(ctx context.Context, take page) error {
+func (s *Store) readAll(ctx context.Context, handle handleReads) error {
 	all, err := s.nodes(ctx)
 	if err != nil {
 		return err
@@ -81,14 +82,14 @@ func (s *Store) readAll(ctx context.Context, take page) error {
 		return err
 	}
 	var errs []error
-	for _, on := range all {
-		more, err := s.readNode(ctx, on, take)
+	for _, n := range all {
+		more, err := s.readNode(ctx, n, handle)
 		if !more {
 			return nil
 		}
 		if err != nil {
-			errs = append(errs, on.explain(err))
-			parts = slices.DeleteFunc(parts, func(p *part) bool { return p.name == on.name })
+			errs = append(errs, n.explain(err))
+			parts = slices.DeleteFunc(parts, func(p *part) bool { return p.name == n.name })
 		}
 	}
 	for _, p := range parts {
@@ -98,23 +99,23 @@ func (s *Store) readAll(ctx context.Context, take page) error {
 }
 
 // readNode reads the records of a node.
-func (s *Store) readNode(ctx context.Context, on node, take page) (more bool, err error) {
+func (s *Store) readNode(ctx context.Context, n node, handle handleReads) (more bool, err error) {
 	ctx, cancel := s.partContext(ctx)
 	defer cancel()
 	for from := uint64(0); ; {
 		if err := ctx.Err(); err != nil {
 			return true, err
 		}
-		names, next, scanErr := s.scan(ctx, on, from, pageSize)
+		names, next, scanErr := s.scan(ctx, n, from, pageSize)
 		if scanErr != nil {
-			return true, worse(err, scanErr)
+			return true, moreSevere(err, scanErr)
 		}
-		cs := s.onNode(ctx, on, &s.scripts.get, names)
-		if elsewhere := misdirected(cs); len(elsewhere) > 0 {
+		calls := s.onNode(ctx, n, &s.scripts.get, names)
+		if elsewhere := misdirected(calls); len(elsewhere) > 0 {
 			s.exchange(ctx, elsewhere) // the client of a cluster follows records that move
 		}
-		more, takeErr := take(cs)
-		if err = worse(err, takeErr); !more || !isAnswer(err) || next == 0 {
+		more, handleErr := handle(calls)
+		if err = moreSevere(err, handleErr); !more || !isAnswer(err) || next == 0 {
 			return more, err
 		}
 		from = next
@@ -123,9 +124,9 @@ func (s *Store) readNode(ctx context.Context, on node, take page) (more bool, er
 
 // readDoubts reads the records in doubt. On a single server they have one set, and in a
 // cluster one for each bucket.
-func (s *Store) readDoubts(ctx context.Context, take page) error {
+func (s *Store) readDoubts(ctx context.Context, handle handleReads) error {
 	if s.cluster == nil {
-		_, err := s.readSets(ctx, []string{doubtsOf(s.sweptFence)}, take)
+		_, err := s.readSets(ctx, []string{doubtsOf(s.sweptFence)}, handle)
 		return err
 	}
 	parts, err := s.partition(ctx)
@@ -134,7 +135,7 @@ func (s *Store) readDoubts(ctx context.Context, take page) error {
 	}
 	var errs []error
 	for _, p := range parts {
-		more, err := s.readPart(ctx, p, take)
+		more, err := s.readPart(ctx, p, handle)
 		if !more {
 			return nil
 		}
@@ -145,7 +146,7 @@ func (s *Store) readDoubts(ctx context.Context, take page) error {
 
 // readPart reads the records in doubt of a node. If the node answers for some slots only, it
 // reads those.
-func (s *Store) readPart(ctx context.Context, p *part, take page) (more bool, err error) {
+func (s *Store) readPart(ctx context.Context, p *part, handle handleReads) (more bool, err error) {
 	ctx, cancel := s.partContext(ctx)
 	defer cancel()
 	for buckets := range slices.Chunk(p.buckets, pageSize) {
@@ -153,11 +154,11 @@ func (s *Store) readPart(ctx context.Context, p *part, take page) (more bool, er
 		for i, b := range buckets {
 			sets[i] = string(s.appendBucket(nil, b)) + inDoubtName
 		}
-		more, setsErr := s.readSets(ctx, sets, take)
+		more, setsErr := s.readSets(ctx, sets, handle)
 		if !more {
 			return false, nil
 		}
-		if err = worse(err, setsErr); !isAnswer(err) {
+		if err = moreSevere(err, setsErr); !isAnswer(err) {
 			break
 		}
 	}
@@ -168,7 +169,7 @@ func (s *Store) readPart(ctx context.Context, p *part, take page) (more bool, er
 // trip, and again for those that have more. A set or a record that the server refuses does
 // not hide the others; the error is the first one. If the server does not answer, readSets
 // first reads what it can.
-func (s *Store) readSets(ctx context.Context, sets []string, take page) (more bool, err error) {
+func (s *Store) readSets(ctx context.Context, sets []string, handle handleReads) (more bool, err error) {
 	from := make(map[string]uint64, len(sets))
 	for _, set := range sets {
 		from[set] = 0
@@ -184,19 +185,19 @@ func (s *Store) readSets(ctx context.Context, sets []string, take page) (more bo
 			names, next, scanErr := answer.Result()
 			if scanErr != nil {
 				delete(from, set)
-				err = worse(err, scanErr)
+				err = moreSevere(err, scanErr)
 				continue
 			}
-			cs := make([]*call, len(names))
+			calls := make([]*call, len(names))
 			for i, name := range names {
-				cs[i] = &call{script: &s.scripts.get, record: name}
+				calls[i] = &call{script: &s.scripts.get, record: name}
 			}
-			s.exchange(ctx, cs)
-			more, takeErr := take(cs)
+			s.exchange(ctx, calls)
+			more, handleErr := handle(calls)
 			if !more {
 				return false, nil
 			}
-			err = worse(err, takeErr)
+			err = moreSevere(err, handleErr)
 			if from[set] = next; next == 0 {
 				delete(from, set)
 			}
@@ -212,29 +213,30 @@ func isAnswer(err error) bool {
 	return ok || err == nil
 }
 
-// worse returns the first of two errors, except if only the second is no answer.
-func worse(first, second error) error {
+// moreSevere returns the second of two errors if there is no first, or if only the second
+// is no answer of the server; otherwise the first.
+func moreSevere(first, second error) error {
 	if first == nil || isAnswer(first) && !isAnswer(second) {
 		return second
 	}
 	return first
 }
 
-// listed is the record that a get found. There is true for an unreadable
-// record, too.
-func listed(c *call) (fd store.Found, there bool, err error) {
+// readAnswer is the record that a get found. exists is true for an unreadable record,
+// too.
+func readAnswer(c *call) (found store.Found, exists bool, err error) {
 	if c.err != nil {
-		return fd, false, c.err
+		return found, false, c.err
 	}
-	v, there := c.val.(string)
-	if !there {
-		return fd, false, nil // it was removed meanwhile
+	v, exists := c.val.(string)
+	if !exists {
+		return found, false, nil // it was removed meanwhile
 	}
-	if fd.Record, err = decode(v); err != nil {
+	if found.Record, err = decode(v); err != nil {
 		return store.Found{}, true, fmt.Errorf("%s: %w", idOf(c.record), err)
 	}
-	fd.Now = store.Time(c.now)
-	return fd, true, nil
+	found.Now = store.Time(c.now)
+	return found, true, nil
 }
 
 // idOf is the part of a record's Redis key that may be logged: it does not

@@ -151,9 +151,9 @@ func TestList_SlotIsMoving_DoubtsAreWholeAndAllIsAnError(t *testing.T) {
 }
 
 // A record that is elsewhere is not absent.
-func TestListed_Redirected_IsError(t *testing.T) {
+func TestReadAnswer_Redirected_IsError(t *testing.T) {
 	for _, says := range []string{"MOVED 1 127.0.0.1:1", "ASK 1 127.0.0.1:1", "TRYAGAIN not yet"} {
-		if _, there, err := listed(&call{err: misled(says)}); there || !errors.Is(err, misled(says)) {
+		if _, there, err := readAnswer(&call{err: misled(says)}); there || !errors.Is(err, misled(says)) {
 			t.Errorf("%s: there %v, error %v; want the error", says, there, err)
 		}
 	}

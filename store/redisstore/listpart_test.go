@@ -58,14 +58,14 @@ func TestList_NodeDoesNotSayWhetherSlotMoved_IsError(t *testing.T) {
 func TestReadSets_OneSetRefused_OthersAreRead(t *testing.T) {
 	s := openNew(t, nil)
 	const records = 3 * pageSize
-	var cs []*call
+	var calls []*call
 	set := s.opt.Prefix + "many"
 	for i := range records {
 		r := claim(t, s, itoa(i))
 		name, _ := s.name(r.Key.Digest())
-		cs = append(cs, &call{record: name})
+		calls = append(calls, &call{record: name})
 	}
-	for _, c := range cs {
+	for _, c := range calls {
 		if err := s.client.SAdd(t.Context(), set, c.record).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -75,8 +75,8 @@ func TestReadSets_OneSetRefused_OthersAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := map[string]bool{}
-	_, err := s.readSets(t.Context(), []string{refused, set}, func(cs []*call) (bool, error) {
-		for _, c := range cs {
+	_, err := s.readSets(t.Context(), []string{refused, set}, func(calls []*call) (bool, error) {
+		for _, c := range calls {
 			found[c.record] = true
 		}
 		return true, nil

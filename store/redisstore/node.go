@@ -41,11 +41,11 @@ func (s *Store) nodes(ctx context.Context) ([]node, error) {
 }
 
 // explain names the node in its error.
-func (on *node) explain(err error) error {
-	if err == nil || on.name == "" {
+func (n *node) explain(err error) error {
+	if err == nil || n.name == "" {
 		return err
 	}
-	return fmt.Errorf("node %s: %w", on.name, err)
+	return fmt.Errorf("node %s: %w", n.name, err)
 }
 
 // partContext is the context in which one node of a cluster is asked for its part of a
@@ -136,20 +136,20 @@ func (s *Store) Ping(ctx context.Context) error {
 }
 
 // scan returns one page of the Redis keys of records on a node.
-func (s *Store) scan(ctx context.Context, on node, from uint64, count int64) (names []string, next uint64, err error) {
-	names, next, err = on.client.Scan(ctx, from, s.pattern(), count).Result()
+func (s *Store) scan(ctx context.Context, n node, from uint64, count int64) (names []string, next uint64, err error) {
+	names, next, err = n.client.Scan(ctx, from, s.pattern(), count).Result()
 	slices.Sort(names)
 	return slices.Compact(names), next, err
 }
 
 // onNode runs a script for each Redis key.
-func (s *Store) onNode(ctx context.Context, on node, sc *script, names []string) []*call {
-	cs := make([]*call, len(names))
-	for i, n := range names {
-		cs[i] = &call{script: sc, record: n, sweptFence: s.sweptFenceOf(n)}
+func (s *Store) onNode(ctx context.Context, n node, sc *script, names []string) []*call {
+	calls := make([]*call, len(names))
+	for i, name := range names {
+		calls[i] = &call{script: sc, record: name, sweptFence: s.sweptFenceOf(name)}
 	}
-	s.resolve(cs, func(ps []*command) { exchange(ctx, on.client, ps) })
-	return cs
+	s.sendWithFallback(calls, func(commands []*command) { sendCommands(ctx, n.client, commands) })
+	return calls
 }
 
 // Clocks returns the times of the slowest and the fastest clock. Each master of a cluster
@@ -164,10 +164,10 @@ func (s *Store) Clocks(ctx context.Context) (slowest, fastest time.Time, err err
 	if err != nil {
 		return slowest, fastest, s.explain("read the clocks", err)
 	}
-	for i, on := range all {
-		micros, err := s.clock(ctx, on)
+	for i, n := range all {
+		micros, err := s.clock(ctx, n)
 		if err != nil {
-			return time.Time{}, time.Time{}, s.explain("read the clocks", on.explain(err))
+			return time.Time{}, time.Time{}, s.explain("read the clocks", n.explain(err))
 		}
 		now := store.Time(micros)
 		if i == 0 || now.Before(slowest) {
@@ -181,9 +181,9 @@ func (s *Store) Clocks(ctx context.Context) (slowest, fastest time.Time, err err
 }
 
 // clock returns the time on a node.
-func (s *Store) clock(ctx context.Context, on node) (int64, error) {
+func (s *Store) clock(ctx context.Context, n node) (int64, error) {
 	c := &call{script: &s.scripts.now}
-	s.resolve([]*call{c}, func(ps []*command) { exchange(ctx, on.client, ps) })
+	s.sendWithFallback([]*call{c}, func(commands []*command) { sendCommands(ctx, n.client, commands) })
 	return c.now, c.err
 }
 

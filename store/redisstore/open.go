@@ -26,7 +26,7 @@ func New(client redis.UniversalClient, o *Options) (*Store, error) {
 		return nil, errors.New("redisstore: New: the client is nil; use Open for a URL")
 	}
 	if _, ring := client.(*redis.Ring); ring {
-		return nil, errors.New("redisstore: New: the client is a redis.Ring, which gives a key to another server when its own does not answer: the key would run again; use a cluster, or shard over several stores")
+		return nil, errors.New("redisstore: New: the client is a redis.Ring, which gives a key to another server when its own does not answer: the operation would run again; use a cluster, or shard over several stores")
 	}
 	opt, err := o.withDefaults()
 	if err != nil {

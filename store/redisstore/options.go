@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 )
 
 // Options configures a Store. Nil and zero fields mean the defaults.
 type Options struct {
-	// Prefix begins the name of each key of the store: "semel:" by default.
+	// Prefix is the prefix of the name of each key of the store: "semel:" by default.
 	// Stores with different prefixes share a server and see nothing of each
 	// other. It must not hold a brace, by which Redis Cluster picks the node.
 	Prefix string
@@ -80,7 +81,7 @@ func (o *Options) withDefaults() (Options, error) {
 	switch {
 	case len(d.Prefix) > maxPrefix:
 		return d, fmt.Errorf("redisstore: Options.Prefix has %d bytes; the limit is %d", len(d.Prefix), maxPrefix)
-	case hasBrace(d.Prefix):
+	case strings.ContainsAny(d.Prefix, "{}"):
 		return d, fmt.Errorf("redisstore: Options.Prefix is %q; it must not hold a brace: Redis Cluster picks the node by the text in braces", d.Prefix)
 	case d.Linger < time.Second || d.Linger > maxLinger:
 		return d, fmt.Errorf("redisstore: Options.Linger is %v; it must be 1s to 100 years", d.Linger)
@@ -96,5 +97,5 @@ func (o *Options) withDefaults() (Options, error) {
 	return d, nil
 }
 
-// acked reports whether changes wait for acknowledgements.
-func (o *Options) acked() bool { return o.Replicas > 0 || o.Fsync }
+// waitsForAcks reports whether changes wait for acknowledgements.
+func (o *Options) waitsForAcks() bool { return o.Replicas > 0 || o.Fsync }

@@ -42,14 +42,14 @@ func (s *Store) Receive(ctx context.Context, r store.Record, steps []store.Step)
 }
 
 func (s *Store) receive(ctx context.Context, r *store.Record, steps []store.Step) (f store.Found, err error) {
-	if _, err := s.ready(ctx, &store.Proposal{Key: r.Key, State: r.State, Policy: r.Policy}); err != nil {
+	if _, err := s.checkBeforeClaim(ctx, &store.Proposal{Key: r.Key, State: r.State, Policy: r.Policy}); err != nil {
 		return f, err
 	}
 	row, err := encodeRecord(r, steps)
 	if err != nil {
 		return f, err
 	}
-	c := s.newCall(&s.scripts.receive, &r.Key, terms{}, row)
+	c := s.newCall(&s.scripts.receive, &r.Key, stateChange{}, row)
 	if err := s.do(ctx, s.changes, c); err != nil {
 		return f, err
 	}
@@ -69,7 +69,7 @@ func (s *Store) receive(ctx context.Context, r *store.Record, steps []store.Step
 		return f, err
 	}
 	if !f.Won {
-		return confirmed(f, c)
+		return requireConfirmed(f, c)
 	}
 	written := f
 	if err := s.confirm(ctx, c, answer); err != nil {

@@ -81,17 +81,17 @@ func TestReplay_ServerRefusesWrites_Succeeds(t *testing.T) {
 // replaysBesideWhatIsRefused claims existing and new keys in one batch.
 func replaysBesideWhatIsRefused(t *testing.T, s *Store, refused func(error) bool) {
 	t.Helper()
-	cs := make([]*call, 4)
-	for i := range cs {
+	calls := make([]*call, 4)
+	for i := range calls {
 		p := proposal([]string{"kept", "new"}[i%2])
 		p.Key.Operation += itoa(i / 2)
 		if i%2 == 0 {
 			p.Key = testKey("kept")
 		}
-		cs[i], _ = s.claimCall(&p)
+		calls[i], _ = s.claimCall(&p)
 	}
-	s.send(t.Context(), cs)
-	for i, c := range cs {
+	s.send(t.Context(), calls)
+	for i, c := range calls {
 		if _, there := c.val.(string); there != (i%2 == 0) || (c.err == nil) != there || !there && !refused(s.explain("claim", c.err)) {
 			t.Errorf("claim %d of a batch: %v, error %v", i, c.val, c.err)
 		}

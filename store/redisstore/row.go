@@ -100,18 +100,18 @@ func appendResult(b []byte, s store.State, lastError string, o *store.Outcome) (
 	return append(b, o.Body...), nil
 }
 
-// terms are the fields that concurrent changes usually have in common: the times,
-// in microseconds from the store's clock, the state and the attempt.
-type terms struct {
-	until, expires int64 // or none
+// stateChange is the fields that a change sets and that concurrent changes usually have in
+// common: the times, in microseconds from the store's clock, the state and the attempt.
+type stateChange struct {
+	until, expires int64 // or unset
 	state          store.State
 	attempt        int
 }
 
-const none = math.MinInt64
+const unset = math.MinInt64
 
-func newTerms(s store.State, attempt int, wait, keep time.Duration) terms {
-	t := terms{none, none, s, attempt}
+func newStateChange(s store.State, attempt int, wait, keep time.Duration) stateChange {
+	t := stateChange{unset, unset, s, attempt}
 	if s == store.Started || s == store.Processing || s == store.Released {
 		t.until = micros(wait)
 	}
@@ -124,11 +124,11 @@ func newTerms(s store.State, attempt int, wait, keep time.Duration) terms {
 	return t
 }
 
-// appendArgs adds the terms as the scripts take them. A renewal leaves the
-// state as it is.
-func (t *terms) appendArgs(args []any) []any {
+// appendArgs adds the state change as the scripts take it. A renewal leaves the state
+// and the attempt as they are.
+func (t *stateChange) appendArgs(args []any) []any {
 	for _, us := range [...]int64{t.until, t.expires} {
-		if us == none {
+		if us == unset {
 			args = append(args, "")
 		} else {
 			args = append(args, us)

@@ -257,16 +257,16 @@ func TestBatch_OneRecordBadAfterScriptFlush_OthersSucceed(t *testing.T) {
 	if err := s.client.HSet(t.Context(), record, "a", "b").Err(); err != nil {
 		t.Fatal(err)
 	}
-	cs := make([]*call, 3)
+	calls := make([]*call, 3)
 	for i, key := range []string{"good", "bad", "fine"} {
 		p := proposal(key)
-		cs[i], _ = s.claimCall(&p)
+		calls[i], _ = s.claimCall(&p)
 	}
 	if err := s.client.ScriptFlush(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	s.send(t.Context(), cs)
-	for i, c := range cs {
+	s.send(t.Context(), calls)
+	for i, c := range calls {
 		if (c.err != nil) != (i == 1) {
 			t.Errorf("claim %d: %v", i, c.err)
 		}

@@ -11,9 +11,8 @@ import (
 // script is one atomic step on the server, for one record or many. KEYS holds
 // the Redis key of each record, then that of the swept fence, if the script uses it, and if
 // the script may change which records are in doubt, that of their set. (See luaTimer for the
-// scripts of timers.) ARGV holds the
-// terms of a change, which all records share, and then the arguments of each
-// record. The answer is the clock, and then one part for each record, or one
+// scripts of timers.) ARGV holds the stateChange, which all records share, if the script
+// has one, and then the arguments of each record. The answer is the clock, and then one part for each record, or one
 // part for all. In a cluster a script has one record, because it must keep to one
 // slot. While that slot moves, a script with one key is served, and one with more only if all
 // of them exist and are on one node.
@@ -23,14 +22,14 @@ import (
 //
 // Lua counts from 1, so an offset of row.go is one more here.
 type script struct {
-	text, sha string
-	terms     bool
-	fence     bool // KEYS has the swept fence
-	doubts    bool // KEYS always ends with the set of the records in doubt
-	versions  bool // KEYS has the hash of each set of timers
+	text, sha      string
+	hasStateChange bool // ARGV begins with a stateChange
+	hasSweptFence  bool // KEYS has the swept fence
+	hasInDoubtSet  bool // KEYS always ends with the set of the records in doubt
+	hasVersions    bool // KEYS has the hash of each set of timers
 }
 
-type scripts struct {
+type scriptSet struct {
 	now, get, claim, swap, settle, renew, sweep, step, erase script
 	receive, confirm                                         script
 	setTimer, dropTimer, dueTimers                           script
@@ -44,7 +43,7 @@ local n, now = #KEYS - SHARED, CLOCK
 local out = {now}
 `
 
-// luaTimes reads the terms: until and expires, in microseconds from now or empty
+// luaTimes reads the stateChange: until and expires, in microseconds from now or empty
 // for none; then state and attempt. The variable times is the part of the record
 // from until to attempt, and linger how long Redis keeps the record, in
 // milliseconds. If doubts is true, the change makes the records unknown, and the
@@ -250,25 +249,33 @@ return out
 `
 
 // newScripts returns the scripts of a store with these options.
-func newScripts(o *Options) *scripts {
-	acked := strconv.FormatBool(o.acked())
+func newScripts(o *Options) *scriptSet {
+	acked := strconv.FormatBool(o.waitsForAcks())
 	fill := strings.NewReplacer("CLOCK", o.clock, "LINGER", strconv.FormatInt(int64(o.Linger/time.Millisecond), 10), "ACKED", acked)
-	newScript := func(text string) script {
-		terms, fence, shared := strings.Contains(text, luaTimes), strings.Contains(text, "KEYS[n + 1]"), "0"
-		if fence {
+	complete := func(sc script) script {
+		shared := "0"
+		if sc.hasSweptFence {
 			shared = "1"
 		}
-		text = strings.Replace(fill.Replace(text), "SHARED", shared, 1)
-		sum := sha1.Sum([]byte(text)) //nolint:gosec // it is how Redis names scripts
-		return script{text: text, sha: hex.EncodeToString(sum[:]), terms: terms, fence: fence}
+		sc.text = strings.Replace(fill.Replace(sc.text), "SHARED", shared, 1)
+		sum := sha1.Sum([]byte(sc.text)) //nolint:gosec // it is how Redis names scripts
+		sc.sha = hex.EncodeToString(sum[:])
+		return sc
 	}
-	swap, receive := newScript(luaSwap), newScript(luaReceive)
-	swap.doubts, receive.doubts = true, true
-	setTimer, dropTimer, dueTimers := newScript(luaSetTimer), newScript(luaDropTimer), newScript(luaDueTimers)
-	setTimer.versions, dropTimer.versions, dueTimers.versions = true, true, true
-	return &scripts{
-		newScript(luaNow), newScript(luaGet), newScript(luaClaim), swap, newScript(luaSettle), newScript(luaRenew), newScript(luaSweep), newScript(luaStep), newScript(luaErase),
-		receive, newScript(luaConfirm),
-		setTimer, dropTimer, dueTimers,
+	return &scriptSet{
+		now:       complete(script{text: luaNow}),
+		get:       complete(script{text: luaGet}),
+		claim:     complete(script{text: luaClaim, hasStateChange: true, hasSweptFence: true}),
+		swap:      complete(script{text: luaSwap, hasStateChange: true, hasSweptFence: true, hasInDoubtSet: true}),
+		settle:    complete(script{text: luaSettle, hasStateChange: true, hasSweptFence: true}),
+		renew:     complete(script{text: luaRenew, hasStateChange: true}),
+		sweep:     complete(script{text: luaSweep, hasSweptFence: true}),
+		step:      complete(script{text: luaStep}),
+		erase:     complete(script{text: luaErase, hasSweptFence: true}),
+		receive:   complete(script{text: luaReceive, hasSweptFence: true, hasInDoubtSet: true}),
+		confirm:   complete(script{text: luaConfirm}),
+		setTimer:  complete(script{text: luaSetTimer, hasVersions: true}),
+		dropTimer: complete(script{text: luaDropTimer, hasVersions: true}),
+		dueTimers: complete(script{text: luaDueTimers, hasVersions: true}),
 	}
 }

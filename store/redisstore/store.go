@@ -16,17 +16,17 @@ import (
 // [New] or [Open], and close it.
 type Store struct {
 	opt        Options
-	scripts    *scripts
+	scripts    *scriptSet
 	client     redis.UniversalClient
 	cluster    *redis.ClusterClient // the client, if it is one of a cluster
 	sweptFence string               // its Redis key on a single server
-	changes    *batchers            // claims and swaps
-	settles    *batchers
-	reads      *batchers
+	changes    *nodeBatchers        // claims and swaps
+	settles    *nodeBatchers
+	reads      *nodeBatchers
 	opened     bool // the client is the store's
 	closed     atomic.Bool
 
-	inspections inspections
+	inspections nodeInspections
 }
 
 var _ interface {
@@ -48,7 +48,7 @@ func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error
 }
 
 func (s *Store) claim(ctx context.Context, p *store.Proposal) (f store.Found, err error) {
-	in, err := s.ready(ctx, p)
+	in, err := s.checkBeforeClaim(ctx, p)
 	if err != nil {
 		return s.refusedClaim(ctx, p, err)
 	}
@@ -73,9 +73,9 @@ func (s *Store) claim(ctx context.Context, p *store.Proposal) (f store.Found, er
 	case err != nil:
 		return f, err
 	case !f.Won:
-		return confirmed(f, c)
+		return requireConfirmed(f, c)
 	}
-	if err := s.granted(ctx, in, c); err != nil {
+	if err := s.checkGranted(ctx, in, c); err != nil {
 		return store.Found{}, err
 	}
 	return f, nil
@@ -92,7 +92,7 @@ func (s *Store) swap(ctx context.Context, seen *store.Seen, p *store.Proposal) (
 	if p.Key != seen.Key {
 		return f, errors.New("the proposal is for another key than what was seen")
 	}
-	in, err := s.ready(ctx, p)
+	in, err := s.checkBeforeClaim(ctx, p)
 	if err != nil {
 		return f, err
 	}
@@ -100,7 +100,7 @@ func (s *Store) swap(ctx context.Context, seen *store.Seen, p *store.Proposal) (
 	if err != nil {
 		return f, err
 	}
-	c := s.newCall(&s.scripts.swap, &p.Key, newTerms(p.State, p.Attempt, p.Lease, p.Keep),
+	c := s.newCall(&s.scripts.swap, &p.Key, newStateChange(p.State, p.Attempt, p.Lease, p.Keep),
 		appendOwner(nil, p.Owner), rest, appendHolder(nil, seen.Owner, seen.Fence), seenTimes(seen), []byte{bit(p.Restart)})
 	if err := s.do(ctx, s.changes, c); err != nil {
 		return f, err
@@ -109,14 +109,14 @@ func (s *Store) swap(ctx context.Context, seen *store.Seen, p *store.Proposal) (
 		return f, err
 	}
 	if !f.Won {
-		return confirmed(f, c)
+		return requireConfirmed(f, c)
 	}
 	if isClaim(p) {
-		if err := s.granted(ctx, in, c); err != nil {
+		if err := s.checkGranted(ctx, in, c); err != nil {
 			return store.Found{}, err
 		}
 	}
-	if c.acked == nil {
+	if c.ackErr == nil {
 		return f, nil
 	}
 	err = s.confirm(ctx, c, func(again *call) (err error) {
@@ -158,7 +158,7 @@ func (s *Store) claimCall(p *store.Proposal) (*call, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.newCall(&s.scripts.claim, &p.Key, newTerms(p.State, p.Attempt, p.Lease, p.Keep), appendOwner(nil, p.Owner), rest), nil
+	return s.newCall(&s.scripts.claim, &p.Key, newStateChange(p.State, p.Attempt, p.Lease, p.Keep), appendOwner(nil, p.Owner), rest), nil
 }
 
 // existing is the record that was found in place of an insert. It may be the
@@ -225,7 +225,7 @@ func (s *Store) settleCall(l *store.Lease, t *store.Settlement) (*call, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.newCall(&s.scripts.settle, &l.Key, newTerms(t.State, t.Attempt, t.Wait, t.Keep), appendHolder(nil, l.Owner, l.Fence), result), nil
+	return s.newCall(&s.scripts.settle, &l.Key, newStateChange(t.State, t.Attempt, t.Wait, t.Keep), appendHolder(nil, l.Owner, l.Fence), result), nil
 }
 
 // Get implements store.Store in one round trip, which concurrent reads share. With
@@ -237,19 +237,19 @@ func (s *Store) Get(ctx context.Context, k store.Key) (store.Found, error) {
 }
 
 func (s *Store) get(ctx context.Context, k *store.Key) (store.Found, error) {
-	f, err := s.look(ctx, s.reads, k, s.newCall(&s.scripts.get, k, terms{}))
-	if err == nil && s.opt.acked() && f.Record.State.Terminal() {
+	f, err := s.look(ctx, s.reads, k, s.newCall(&s.scripts.get, k, stateChange{}))
+	if err == nil && s.opt.waitsForAcks() && f.Record.State.Terminal() {
 		return s.confirmRead(ctx, k, f)
 	}
 	return f, err
 }
 
 // look sends a call that reads a record.
-func (s *Store) look(ctx context.Context, ls *batchers, k *store.Key, c *call) (f store.Found, err error) {
+func (s *Store) look(ctx context.Context, bs *nodeBatchers, k *store.Key, c *call) (f store.Found, err error) {
 	if s.closed.Load() {
 		return f, ErrClosed
 	}
-	if err := s.do(ctx, ls, c); err != nil {
+	if err := s.do(ctx, bs, c); err != nil {
 		return f, err
 	}
 	f.Now = store.Time(c.now)
@@ -273,20 +273,20 @@ func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) 
 	if err := ctx.Err(); err != nil || len(held) == 0 {
 		return errs, s.explain("renew", err)
 	}
-	cs := make([]*call, len(held))
+	calls := make([]*call, len(held))
 	for i := range held {
 		l := &held[i]
-		cs[i] = s.newCall(&s.scripts.renew, &l.Key, terms{until: micros(d), expires: none}, appendHolder(nil, l.Owner, l.Fence))
+		calls[i] = s.newCall(&s.scripts.renew, &l.Key, stateChange{until: micros(d), expires: unset}, appendHolder(nil, l.Owner, l.Fence))
 	}
-	s.send(ctx, cs)
-	for i, c := range cs {
+	s.send(ctx, calls)
+	for i, c := range calls {
 		switch {
 		case c.err != nil:
 			errs[i] = s.explain("renew", c.err)
 		case c.val != int64(1):
 			errs[i] = store.ErrLeaseLost
-		case c.acked != nil:
-			errs[i] = s.explain("renew", unacked(c.acked))
+		case c.ackErr != nil:
+			errs[i] = s.explain("renew", notAcknowledged(c.ackErr))
 		}
 	}
 	return errs, nil

@@ -47,10 +47,10 @@ func (s *Store) sweep(ctx context.Context, from store.Cursor, limit int) (res st
 		return s.sweepNode(ctx, all[0], from, limit)
 	}
 	parts := make([]store.Part, len(all))
-	for i, on := range all {
-		parts[i] = store.Part{Name: on.name, Sweep: func(ctx context.Context, from store.Cursor, limit int) (store.SweepResult, error) {
-			res, err := s.sweepNode(ctx, on, from, limit)
-			return res, on.explain(err)
+	for i, n := range all {
+		parts[i] = store.Part{Name: n.name, Sweep: func(ctx context.Context, from store.Cursor, limit int) (store.SweepResult, error) {
+			res, err := s.sweepNode(ctx, n, from, limit)
+			return res, n.explain(err)
 		}}
 	}
 	return store.SweepParts(ctx, from, limit, parts)
@@ -81,12 +81,12 @@ func parsePlace(from store.Cursor) (p place, err error) {
 }
 
 // sweepNode is one step of a sweep on a node.
-func (s *Store) sweepNode(ctx context.Context, on node, from store.Cursor, limit int) (res store.SweepResult, err error) {
+func (s *Store) sweepNode(ctx context.Context, n node, from store.Cursor, limit int) (res store.SweepResult, err error) {
 	pos, err := parsePlace(from)
 	if err != nil {
 		return res, err
 	}
-	w := &sweeper{s: s, node: on, left: limit}
+	w := &sweeper{s: s, node: n, left: limit}
 	for range sweepPages {
 		done, err := w.page(ctx, &pos)
 		if err != nil {
@@ -129,7 +129,7 @@ func (w *sweeper) page(ctx context.Context, pos *place) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	expired, lapsed, err := w.over(ctx, names)
+	expired, lapsed, err := w.expiredAndLapsed(ctx, names)
 	if err != nil {
 		return false, err
 	}
@@ -163,10 +163,10 @@ func (w *sweeper) page(ctx context.Context, pos *place) (done bool, err error) {
 	return false, nil
 }
 
-// over returns the Redis keys of expired records and of lapsed ones. It reads
+// expiredAndLapsed returns the Redis keys of expired records and of lapsed ones. It reads
 // only the heads of the records, in two round trips, because most records are
 // neither.
-func (w *sweeper) over(ctx context.Context, names []string) (expired, lapsed []string, err error) {
+func (w *sweeper) expiredAndLapsed(ctx context.Context, names []string) (expired, lapsed []string, err error) {
 	now, err := w.s.clock(ctx, w.node)
 	if err != nil {
 		return nil, nil, err

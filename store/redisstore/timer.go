@@ -17,10 +17,10 @@ import (
 // are due, and a hash of their versions in the same slot.
 const (
 	timersName   = "timers-"
-	versionsName = "-versions" // the hash has the Redis key of the set, and then this
+	versionsName = "-versions" // the suffix of the Redis key of the hash, after that of the set
 )
 
-// luaTimer begins the scripts of timers. KEYS has the sorted sets, and then their hashes.
+// luaTimer is the common start of the scripts of timers. KEYS has the sorted sets, and then their hashes.
 // The server must know of both: while their slot moves, it then refuses (TRYAGAIN) a script
 // for a set and a hash that are on different nodes. Otherwise SetTimer would make a second
 // hash, and the move could not go on.
@@ -81,12 +81,11 @@ end
 return out
 `
 
-// timerCall is a script for the timers of an operation. Changes with one number take
-// turns.
-func (s *Store) timerCall(sc *script, operation string, number uint64, args ...[]byte) *call {
+// timerCall is a script for the timers of an operation.
+func (s *Store) timerCall(sc *script, operation string, conflict uint64, args ...[]byte) *call {
 	d := store.Key{Operation: operation}.Digest()
 	b := s.appendBucket(nil, int(binary.BigEndian.Uint16(d[16:]))%buckets)
-	c := &call{script: sc, number: number, args: args}
+	c := &call{script: sc, conflict: conflict, args: args}
 	c.record = string(base64.RawURLEncoding.AppendEncode(append(b, timersName...), d[:16]))
 	return c
 }
@@ -100,14 +99,14 @@ func (s *Store) SetTimer(ctx context.Context, k store.Key, seen, next store.Owne
 	if seen != (store.Owner{}) {
 		version = seen[:]
 	}
-	c := s.timerCall(&s.scripts.setTimer, k.Operation, numberOf(k.Digest()), member(&k), version, next[:], strconv.AppendInt(nil, wait.Microseconds(), 10))
+	c := s.timerCall(&s.scripts.setTimer, k.Operation, conflictID(k.Digest()), member(&k), version, next[:], strconv.AppendInt(nil, wait.Microseconds(), 10))
 	set, err := s.changeTimer(ctx, c)
 	return set && err == nil, s.explain("set a timer", err)
 }
 
 // DropTimer implements store.Timers in one round trip.
 func (s *Store) DropTimer(ctx context.Context, k store.Key, seen store.Owner) error {
-	c := s.timerCall(&s.scripts.dropTimer, k.Operation, numberOf(k.Digest()), member(&k), seen[:])
+	c := s.timerCall(&s.scripts.dropTimer, k.Operation, conflictID(k.Digest()), member(&k), seen[:])
 	_, err := s.changeTimer(ctx, c)
 	return s.explain("drop a timer", err)
 }

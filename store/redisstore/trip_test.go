@@ -169,20 +169,20 @@ func TestBatch_Large_IsAnswered(t *testing.T) {
 	for name, c := range map[string]struct{ n, bytes, commands int }{
 		"the most": {2000, 10, 1}, "one more": {2001, 10, 2}, "large answers": {30, 100_000, 3},
 	} {
-		cs := make([]*call, c.n)
-		for i := range cs {
+		calls := make([]*call, c.n)
+		for i := range calls {
 			p := proposal(name + itoa(i))
 			p.Error = strings.Repeat("x", c.bytes)
 			var err error
-			if cs[i], err = s.claimCall(&p); err != nil {
+			if calls[i], err = s.claimCall(&p); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if got := len(s.pack(cs)); got != c.commands {
+		if got := len(s.pack(calls)); got != c.commands {
 			t.Errorf("%s: %d scripts, want %d", name, got, c.commands)
 		}
-		s.send(t.Context(), cs)
-		for _, c := range cs {
+		s.send(t.Context(), calls)
+		for _, c := range calls {
 			if _, won := c.val.(int64); c.err != nil || !won {
 				t.Fatalf("%s: %v, error %v", name, c.val, c.err)
 			}
@@ -190,26 +190,26 @@ func TestBatch_Large_IsAnswered(t *testing.T) {
 	}
 }
 
-// Calls share a script only if they have the same terms, which are sent once, and
-// each call keeps its own terms.
+// Calls share a script only if they have the same state change, which is sent once, and
+// each call keeps its own.
 func TestBatch_DifferentTerms_EachCallKeepsItsOwn(t *testing.T) {
 	s := openNew(t, nil)
-	ps, cs := make([]store.Proposal, 60), make([]*call, 60)
+	ps, calls := make([]store.Proposal, 60), make([]*call, 60)
 	for i := range ps {
 		ps[i] = proposal("terms" + itoa(i))
 		ps[i].Lease, ps[i].Attempt = time.Duration(1+i%30)*time.Minute, 1+i%30/15
 		var err error
-		if cs[i], err = s.claimCall(&ps[i]); err != nil {
+		if calls[i], err = s.claimCall(&ps[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := len(s.pack(cs[:2])); got != 2 {
+	if got := len(s.pack(calls[:2])); got != 2 {
 		t.Errorf("two leases are %d scripts, want 2", got)
 	}
-	if got := len(s.pack([]*call{cs[0], cs[1], cs[30], cs[31]})); got != 2 {
+	if got := len(s.pack([]*call{calls[0], calls[1], calls[30], calls[31]})); got != 2 {
 		t.Errorf("two leases, twice, are %d scripts, want 2", got)
 	}
-	s.send(t.Context(), cs)
+	s.send(t.Context(), calls)
 	for i := range ps {
 		r := get(t, s, ps[i].Key.Value)
 		if r.Owner != ps[i].Owner || r.Until.Sub(r.Created) != ps[i].Lease || r.Attempt != ps[i].Attempt {
@@ -226,13 +226,13 @@ func TestBatch_DifferentAnswers_EachCallGetsItsOwn(t *testing.T) {
 		for i := range taken {
 			complete(t, s, itoa(taken)+"/"+itoa(i), "x")
 		}
-		cs, settles := make([]*call, 4), []*call{}
-		for i := range cs {
+		calls, settles := make([]*call, 4), []*call{}
+		for i := range calls {
 			p := proposal(itoa(taken) + "/" + itoa(i))
-			cs[i], _ = s.claimCall(&p)
+			calls[i], _ = s.claimCall(&p)
 		}
-		s.send(t.Context(), cs)
-		for i, c := range cs {
+		s.send(t.Context(), calls)
+		for i, c := range calls {
 			fence, won := c.val.(int64)
 			if c.err != nil || won != (i >= taken) {
 				t.Errorf("%d of 4 are taken, claim %d: %v, error %v", taken, i, c.val, c.err)

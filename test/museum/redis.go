@@ -66,8 +66,8 @@ var redises = []Mutant{
 	},
 	{
 		Name: "Redis: a duplicate is answered from an outcome that no replica has", Rule: "rule 9", Parent: "0041, with PostgreSQL",
-		Dir: fast, Func: "confirmed", Package: fast, Run: "TestGuard_OutcomeUnconfirmed_DuplicateIsUnavailable",
-		Old: "c.acked == nil ||", New: "true ||",
+		Dir: fast, Func: "requireConfirmed", Package: fast, Run: "TestGuard_OutcomeUnconfirmed_DuplicateIsUnavailable",
+		Old: "c.ackErr == nil ||", New: "true ||",
 	},
 	{
 		Name: "Redis: a record that was sent is forgotten when the connection breaks in WAIT", Rule: "rule 11",
@@ -101,10 +101,10 @@ var redises = []Mutant{
 	},
 	{
 		Name: "Redis: a bad record sinks the first batch after a restart", Rule: "isolation",
-		Dir: fast, Func: "(*Store).resolve", Package: fast, Run: "TestBatch_OneRecordBadAfterScriptFlush_OthersSucceed",
-		Old: "ps = again",
+		Dir: fast, Func: "(*Store).sendWithFallback", Package: fast, Run: "TestBatch_OneRecordBadAfterScriptFlush_OthersSucceed",
+		Old: "commands = again",
 		New: `
-			if ps = nil; len(again) > 0 {
+			if commands = nil; len(again) > 0 {
 				send(again)
 			}`,
 	},
@@ -116,19 +116,19 @@ var redises = []Mutant{
 	{
 		Name: "Redis: an unacknowledged claim is taken back", Rule: "rule 3", Parent: "an undo of a claim, delivered late, deleted the live claim",
 		Dir: fast, Func: "(*Store).claim", Package: fast, Run: "TestClaim_AcknowledgedAtSecondSending_NothingLateChangesIt",
-		Old: "if err := s.granted(ctx, in, c); err != nil {",
+		Old: "if err := s.checkGranted(ctx, in, c); err != nil {",
 		New: `
-			if err := s.granted(ctx, in, c); err != nil {
+			if err := s.checkGranted(ctx, in, c); err != nil {
 				_, _ = s.Renew(ctx, []store.Lease{f.Record.Lease()}, -p.Lease)`,
 	},
 	{
 		Name: "Redis: the settings are read once", Rule: "rule 9",
-		Dir: fast, Func: "(*inspection).current", Package: fast, Run: "TestClaim_ServerBeginsToEvict_IsRefused",
+		Dir: fast, Func: "(*inspection).isFresh", Package: fast, Run: "TestClaim_ServerBeginsToEvict_IsRefused",
 		Old: "&& time.Since(p.time) < recheckInterval", New: "&& !p.time.IsZero()",
 	},
 	{
 		Name: "Redis: after a fail-over the new server's settings are not read", Rule: "rule 9",
-		Dir: fast, Func: "(*inspection).current", Package: fast, Run: "TestClaim_OverNewConnection_InspectsServer",
+		Dir: fast, Func: "(*inspection).isFresh", Package: fast, Run: "TestClaim_OverNewConnection_InspectsServer",
 		Old: "p.dials == in.dials.Load() &&", New: "",
 	},
 	{
@@ -156,7 +156,7 @@ var redises = []Mutant{
 	{
 		Name: "Redis: a node that is down hides the records of the others", Rule: "isolation",
 		Dir: fast, Func: "(*Store).readAll", Package: fast, Run: "TestList_MasterDown_YieldsOthersThenError",
-		Old: "errs = append(errs, on.explain(err))", New: "return on.explain(err)",
+		Old: "errs = append(errs, n.explain(err))", New: "return n.explain(err)",
 	},
 	{
 		Name: "Redis: a node that is down hides the doubts of the others", Rule: "isolation",
@@ -171,7 +171,7 @@ var redises = []Mutant{
 	{
 		Name: "Redis: a record that has moved is not looked for", Rule: "rule 11",
 		Dir: fast, Func: "(*Store).readNode", Package: fast, Run: "TestList_SlotIsMoving_DoubtsAreWholeAndAllIsAnError",
-		Old: "len(elsewhere) > 0 {", New: "len(elsewhere) > len(cs) {",
+		Old: "len(elsewhere) > 0 {", New: "len(elsewhere) > len(calls) {",
 	},
 	{
 		Name: "Redis: a list during a move passes for whole", Rule: "rule 11",
@@ -195,13 +195,13 @@ var redises = []Mutant{
 	},
 	{
 		Name: "Redis: a redirect counts as absence", Rule: "rule 11",
-		Dir: fast, Func: "listed", Package: fast, Run: "TestListed_Redirected_IsError",
+		Dir: fast, Func: "readAnswer", Package: fast, Run: "TestReadAnswer_Redirected_IsError",
 		Old: "if c.err != nil {", New: "if c.err != nil && !moved(c.err) {",
 	},
 	{
 		Name: "Redis: a lease is lost because its slot moves", Rule: "rule 7",
 		Dir: fast, Func: "newScripts", Package: fast, Run: "TestRenew_SlotIsMoving_KeepsLease",
-		Old: `strings.Contains(text, "KEYS[n + 1]"), "0"`, New: `text != "", "0"`,
+		Old: "text: luaRenew,", New: "text: luaRenew, hasSweptFence: true,",
 	},
 	{
 		Name: "Redis: a move finds a second hash of timers at its target", Rule: "saga 7",

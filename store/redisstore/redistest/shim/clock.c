@@ -1,6 +1,6 @@
-/* A wall clock that jumps, for a program that is started with LD_PRELOAD: the
- * system's, and what stands in the file SEMEL_CLOCK_FILE, in microseconds. It
- * asks the system itself, for while the program starts nothing else may work. */
+/* A library for LD_PRELOAD that adds the microseconds in the file SEMEL_CLOCK_FILE to
+ * the wall clock. It makes system calls, because while the program starts the C library
+ * cannot be used. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
