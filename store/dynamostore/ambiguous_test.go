@@ -118,8 +118,8 @@ func TestGuard_RequestsLostLateAndDoubled_NoDoubleEffect(t *testing.T) {
 	}
 }
 
-// Each change finds itself when it is sent again after its reply was lost.
-func TestChange_ReplyLost_SentAgainFindsItself(t *testing.T) {
+// A change that is sent again after its reply was lost is applied once.
+func TestChange_ReplyLost_SentAgainIsRecognized(t *testing.T) {
 	t.Parallel()
 	direct := openNew(t, nil)
 	s := openOn(t, newLosing(t), direct.table, &direct.opt)

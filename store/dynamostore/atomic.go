@@ -66,7 +66,7 @@ func (a *Atomic) Ping(ctx context.Context) error { return a.guard.Ping(ctx) }
 // is [ErrWriteRefused], and not semel.ErrUnavailable. A Run inside fn, with fn's ctx,
 // joins the transaction, as In does.
 func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (res semel.Result, err error) {
-	if tx, ok := a.store.inside(ctx); ok {
+	if tx, ok := a.store.openTx(ctx); ok {
 		return a.In(tx).Run(ctx, call, fn)
 	}
 	var events driver.TxEvents
@@ -132,8 +132,8 @@ func (r inTx) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel
 
 type txKey struct{}
 
-// inside returns the open transaction of this store whose handler uses ctx.
-func (s *Store) inside(ctx context.Context) (*Tx, bool) {
+// openTx returns the open transaction of this store whose handler uses ctx.
+func (s *Store) openTx(ctx context.Context) (*Tx, bool) {
 	tx, ok := TxFrom(ctx)
 	if !ok || tx.store != s {
 		return nil, false

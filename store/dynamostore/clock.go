@@ -19,10 +19,10 @@ import (
 type clock struct {
 	now  func() time.Time
 	skew time.Duration
-	// compared is true if the clock is compared with the server's.
-	compared bool
-	// observed is true after the first reply.
-	observed atomic.Bool
+	// checksServer is true if the clock is compared with the server's.
+	checksServer bool
+	// hasReply is true after the first reply.
+	hasReply atomic.Bool
 	// wrong is by how much the clock was surely ahead of the server's when the last
 	// reply arrived. It is negative if the clock was late.
 	wrong atomic.Int64
@@ -31,7 +31,7 @@ type clock struct {
 func newClock(o *Options) *clock {
 	c := &clock{now: o.now, skew: o.MaxSkew}
 	if c.now == nil {
-		c.now, c.compared = time.Now, true
+		c.now, c.checksServer = time.Now, true
 	}
 	return c
 }
@@ -39,24 +39,24 @@ func newClock(o *Options) *clock {
 // read is the time as records have it.
 func (c *clock) read() time.Time { return store.Time(store.Micros(c.now())) }
 
-// judging is the time at which a record is judged that another process may have
-// written: so early that no clock within MaxSkew has reached its end before. An
-// outcome has expired when it may be deleted. The pause after a failed attempt
-// protects nothing, so it is not longer for this.
-func (c *clock) judging(r *store.Record, now time.Time) time.Time {
+// decisionTime is the time at which to judge a record of another process. It is MaxSkew in
+// the past, so that no lease counts as over while its owner's clock may still show it as
+// valid, and 2·MaxSkew in the past for an outcome, which expires only when it may be deleted.
+// The pause after a failed attempt guards nothing, so it is judged by the present time.
+func (c *clock) decisionTime(r *store.Record, now time.Time) time.Time {
 	switch {
 	case r.State == store.Released:
 		return now
 	case r.State.Terminal():
-		return c.deletable(now)
+		return c.deletionCutoff(now)
 	}
 	return now.Add(-c.skew)
 }
 
-// deletable is the latest Expires of a record that may be deleted: the clock of the
+// deletionCutoff is the latest Expires of a record that may be deleted: the clock of the
 // process that claims the key next is past every clock that gave the record its
 // fence.
-func (c *clock) deletable(now time.Time) time.Time { return now.Add(-2 * c.skew) }
+func (c *clock) deletionCutoff(now time.Time) time.Time { return now.Add(-2 * c.skew) }
 
 // Clocks returns the times that the slowest and the fastest clock of a process can have:
 // this process's, less and plus Options.MaxSkew. Package moved waits for the fastest,
@@ -75,16 +75,15 @@ func (c *clock) observe(sent, arrived, date time.Time) {
 
 // check returns ErrClock if the clock is known to be wrong.
 func (c *clock) check() error {
-	if wrong := time.Duration(c.wrong.Load()).Abs(); c.compared && wrong > c.skew/2 {
+	if wrong := time.Duration(c.wrong.Load()).Abs(); c.checksServer && wrong > c.skew/2 {
 		return fmt.Errorf("%w: it differs from DynamoDB's by %v or more; at most half of Options.MaxSkew %v is allowed; synchronize it", ErrClock, wrong.Round(time.Millisecond), c.skew)
 	}
 	return nil
 }
 
-// settling is the time of a change that needs no lease: by the server's clock, to a
-// second, if this process's is known to be wrong, so that the record does not expire
-// early and the next attempt does not wait longer.
-func (s *Store) settling(ctx context.Context) time.Time {
+// settleTime is the time to write into a change that does not depend on a lease: this
+// process's clock or, if that is known to be wrong, the server's, to a second.
+func (s *Store) settleTime(ctx context.Context) time.Time {
 	wrong := s.checkClock(ctx, store.Processing) != nil // looks again if the clock was wrong
 	now := s.clock.read()
 	if wrong {
@@ -103,7 +102,7 @@ func (c *clock) compare(stack *middleware.Stack) error {
 				if date, err := http.ParseTime(reply.Header.Get("Date")); err == nil {
 					c.observe(sent, time.Now().Round(0), date)
 				}
-				c.observed.Store(true) // a server that sends no Date too: nothing is known of the clock
+				c.hasReply.Store(true) // a server that sends no Date too: nothing is known of the clock
 			}
 			return out, metadata, err
 		}), middleware.After)
@@ -135,7 +134,7 @@ func (c *clock) checkFor(state store.State) error {
 // again. It also looks before the first claim of a process: if the clock is wrong, the
 // reply to a claim shows it too late.
 func (s *Store) checkClock(ctx context.Context, state store.State) error {
-	unknown := s.clock.compared && !s.clock.observed.Load() && needsClock(state)
+	unknown := s.clock.checksServer && !s.clock.hasReply.Load() && needsClock(state)
 	if !unknown && s.clock.checkFor(state) == nil {
 		return nil
 	}

@@ -54,10 +54,10 @@ func (t *Tx) commit(ctx context.Context) error {
 	if canceled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
 		return explainCanceled(canceled, len(records))
 	}
-	if sent <= 1 && refusedBefore(err) { // a refusal of a second sending says nothing about the first
+	if sent <= 1 && nothingCarriedOut(err) { // a refusal of a second sending says nothing about the first
 		return err
 	}
-	if t.found(ctx) {
+	if t.wasCommitted(ctx) {
 		return nil
 	}
 	return fmt.Errorf("%w: %w", semel.ErrInDoubt, err)
@@ -90,20 +90,20 @@ func explainCanceled(canceled *types.TransactionCanceledException, records int) 
 			return fmt.Errorf("%w: %w", ErrWriteRefused, canceled)
 		}
 	}
-	if judgeCanceled(canceled).is != nil {
+	if classifyCanceled(canceled).err != nil {
 		return canceled
 	}
 	return fmt.Errorf("%w: %w", ErrWriteRefused, canceled)
 }
 
-// refusedBefore reports whether the server has answered that it carried nothing out.
+// nothingCarriedOut reports whether the server has answered that it carried nothing out.
 // A transaction with the same token that is still in progress may be carried out.
-func refusedBefore(err error) bool {
+func nothingCarriedOut(err error) bool {
 	if _, running := errors.AsType[*types.TransactionInProgressException](err); running {
 		return false
 	}
-	v := judge(err)
-	return v.is != nil && !errors.Is(v.is, ErrThrottled) || isValidation(err)
+	class := classify(err)
+	return class.err != nil && !errors.Is(class.err, ErrThrottled) || isValidation(err)
 }
 
 // recordWrites are the changes of the records.
@@ -168,9 +168,9 @@ func (s *Store) updateSteps(k store.Key, e *entry) (*types.Update, error) {
 	}, nil
 }
 
-// found reports whether a transaction without an answer is known to have been carried
+// wasCommitted reports whether a transaction without an answer is known to have been carried
 // out: all its records are as it writes them, and it writes one at least.
-func (t *Tx) found(ctx context.Context) bool {
+func (t *Tx) wasCommitted(ctx context.Context) bool {
 	found := false
 	for _, k := range t.order {
 		e := t.entries[k]

@@ -14,8 +14,8 @@
 //     brings that item along, so that a replay is one request.
 //   - A settlement is an UpdateItem that compares owner, fencing token and state. It
 //     never makes an item, and no change deletes one without comparing it.
-//   - The client's retries may stay on: a change that is sent again after its reply
-//     was lost finds itself.
+//   - The client's retries may stay on: a change that is sent again is recognized by
+//     its owner token, and is applied once.
 //   - A renewal that arrives late does not shorten a lease that was renewed since.
 //
 // DynamoDB keeps what it has acknowledged in three availability zones. A global

@@ -31,17 +31,17 @@ var (
 	ErrUnsafe = errors.New("unsafe setting")
 )
 
-// verdict is what an error code of DynamoDB means: the error of this package or
-// of package store, nil for the code's own, and which calls it concerns.
-type verdict struct {
-	is     error
+// errorClass says what an error code of DynamoDB means to a caller: err is the error of this
+// package or of package store (nil: the code has none), extent says which calls it concerns.
+type errorClass struct {
+	err    error
 	extent store.Extent
 }
 
 // codes has every error code that the store's requests can get and that is not
 // simply an outage. Any other error (a lost connection, a server error, a code
 // that is unknown) is an outage, and the change may have been applied.
-var codes = map[string]verdict{
+var codes = map[string]errorClass{
 	"ProvisionedThroughputExceededException": {ErrThrottled, store.ExtentPart},
 	"ThrottlingException":                    {ErrThrottled, store.ExtentPart},
 	"RequestLimitExceeded":                   {ErrThrottled, store.ExtentStore},
@@ -61,23 +61,23 @@ var codes = map[string]verdict{
 	"MissingAuthenticationToken":      {ErrDenied, store.ExtentStore},
 	"ExpiredTokenException":           {ErrDenied, store.ExtentStore},
 	"KMSAccessDeniedException":        {ErrDenied, store.ExtentStore},
-	"ValidationException":             {nil, store.ExtentStore}, // see judge for the one about the size
+	"ValidationException":             {nil, store.ExtentStore}, // see classify for the one about the size
 	"InternalServerError":             {nil, store.ExtentPart},
 	"ServiceUnavailable":              {nil, store.ExtentStore},
 	"ConditionalCheckFailedException": {store.ErrChanged, store.ExtentCall},
 }
 
-// judge looks an error up in the table.
-func judge(err error) verdict {
+// classify looks an error up in codes.
+func classify(err error) errorClass {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
-		return verdict{}
+		return errorClass{}
 	}
 	if canceled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
-		return judgeCanceled(canceled)
+		return classifyCanceled(canceled)
 	}
 	if api.ErrorCode() == "ValidationException" && aboutSize(api.ErrorMessage()) {
-		return verdict{store.ErrTooLarge, store.ExtentCall}
+		return errorClass{store.ErrTooLarge, store.ExtentCall}
 	}
 	return codes[api.ErrorCode()]
 }
@@ -95,9 +95,9 @@ func aboutSize(message string) bool {
 	return strings.Contains(message, "size") && strings.Contains(message, "exceed")
 }
 
-// judgeCanceled gives the verdict on a transaction: that of the first reason with
+// classifyCanceled returns the class of a refused transaction: that of the first reason with
 // a code. The reasons are named without the word Exception.
-func judgeCanceled(canceled *types.TransactionCanceledException) verdict {
+func classifyCanceled(canceled *types.TransactionCanceledException) errorClass {
 	for _, reason := range canceled.CancellationReasons {
 		code, message := "", ""
 		if reason.Code != nil {
@@ -110,21 +110,21 @@ func judgeCanceled(canceled *types.TransactionCanceledException) verdict {
 		case "", "None":
 			continue
 		case "ConditionalCheckFailed":
-			return verdict{store.ErrChanged, store.ExtentCall}
+			return errorClass{store.ErrChanged, store.ExtentCall}
 		case "TransactionConflict":
-			return verdict{ErrConflict, store.ExtentCall}
+			return errorClass{ErrConflict, store.ExtentCall}
 		case "ProvisionedThroughputExceeded", "ThrottlingError":
-			return verdict{ErrThrottled, store.ExtentPart}
+			return errorClass{ErrThrottled, store.ExtentPart}
 		case "ItemCollectionSizeLimitExceeded":
-			return verdict{store.ErrTooLarge, store.ExtentCall}
+			return errorClass{store.ErrTooLarge, store.ExtentCall}
 		case "ValidationError":
 			if aboutSize(message) {
-				return verdict{store.ErrTooLarge, store.ExtentCall}
+				return errorClass{store.ErrTooLarge, store.ExtentCall}
 			}
 		}
-		return verdict{nil, store.ExtentCall}
+		return errorClass{nil, store.ExtentCall}
 	}
-	return verdict{nil, store.ExtentCall}
+	return errorClass{nil, store.ExtentCall}
 }
 
 // explain adds the method to an error, joins it with the error that callers can
@@ -134,18 +134,18 @@ func (s *Store) explain(method string, err error) error {
 	if err == nil || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrLeaseLost) {
 		return err
 	}
-	v := judge(err)
+	class := classify(err)
 	if errors.Is(err, semel.ErrInDoubt) { // the code says why there is no answer, and is none itself
-		v.is = nil
+		class.err = nil
 	}
 	if errors.Is(err, errCollision) || errors.Is(err, ErrConflict) || errors.Is(err, ErrWriteRefused) {
-		v = verdict{nil, store.ExtentCall}
+		class = errorClass{nil, store.ExtentCall}
 	}
 	if errors.Is(err, errObjects) { // keys without large outcomes are served
-		v = verdict{nil, store.ExtentPart}
+		class = errorClass{nil, store.ExtentPart}
 	}
-	if v.is != nil && !errors.Is(err, v.is) {
-		err = fmt.Errorf("%w: %w", v.is, err)
+	if class.err != nil && !errors.Is(err, class.err) {
+		err = fmt.Errorf("%w: %w", class.err, err)
 	}
-	return store.WithExtent(fmt.Errorf("dynamostore: table %s: %s: %w", s.table, method, err), v.extent)
+	return store.WithExtent(fmt.Errorf("dynamostore: table %s: %s: %w", s.table, method, err), class.extent)
 }

@@ -48,16 +48,16 @@ const (
 )
 
 var (
-	// changing are the attributes that a settlement writes, besides Options.TTL.
-	changing = []string{
+	// settleAttributes are those that a settlement writes, besides Options.TTL.
+	settleAttributes = []string{
 		attrState, attrAttempt, attrUntil, attrExpires, attrUpdated, attrError, attrOutcome, attrDue, attrDueAt,
 	}
-	// claimed are the attributes that a claim or swap writes besides these.
+	// claimAttributes are those that a claim or swap writes besides these.
 	// attrCreated is left out, because a swap without Restart keeps it.
-	claimed = []string{
+	claimAttributes = []string{
 		attrOwner, attrFence, attrPolicy, attrHolder, attrAlg, attrKeyID, attrSum, attrOperation, attrTenant, attrValue, attrFormat, attrRenewal, attrFormer,
 	}
-	recordAttributes = append(append([]string{attrCreated, attrSteps, attrStepBytes}, changing...), claimed...)
+	recordAttributes = append(append([]string{attrCreated, attrSteps, attrStepBytes}, settleAttributes...), claimAttributes...)
 	// seenAttributes are those that Swap compares.
 	seenAttributes = []string{attrOwner, attrFence, attrState, attrUntil, attrExpires}
 	// leaseAttributes are those that the owner's changes compare.
@@ -136,7 +136,7 @@ func (s *Store) index(r *store.Record, it item) {
 		return
 	}
 	d := r.Key.Digest()
-	it[attrDue] = textOf(s.due(kind, int(d[31])<<8|int(d[30])))
+	it[attrDue] = textOf(s.indexPartition(kind, int(d[31])<<8|int(d[30])))
 	it[attrDueAt] = numberOf(store.Micros(at))
 }
 
@@ -149,8 +149,8 @@ const (
 // linger is how long after its expiry DynamoDB may delete a record at the earliest.
 const linger = time.Hour
 
-// due is the partition key of the index for a kind of record and a shard.
-func (s *Store) due(kind string, shard int) string {
+// indexPartition is the partition key of the index for a kind of record and a shard.
+func (s *Store) indexPartition(kind string, shard int) string {
 	return s.opt.Prefix + kind + strconv.Itoa(shard%s.opt.IndexShards)
 }
 

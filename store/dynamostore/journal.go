@@ -219,13 +219,13 @@ func (s *Store) receive(ctx context.Context, r *store.Record, steps []store.Step
 	if err == nil {
 		return store.Found{Record: *r, Won: true, Now: s.clock.read()}, nil
 	}
-	old, err := s.old(ctx, r.Key, err)
+	old, err := s.refusedItem(ctx, r.Key, err)
 	now := s.clock.read()
 	if err != nil {
 		return f, err
 	}
-	there, err := s.readRecord(ctx, r.Key, old)
-	return store.Found{Record: there, Now: s.clock.judging(&there, now)}, err
+	existing, err := s.readRecord(ctx, r.Key, old)
+	return store.Found{Record: existing, Now: s.clock.decisionTime(&existing, now)}, err
 }
 
 // addSteps adds steps to an item without any.

@@ -21,10 +21,10 @@ import (
 // Options.Objects.
 func (s *Store) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found, error] {
 	return func(yield func(store.Found, error) bool) {
-		given := 0
+		yielded := 0
 		emit := func(it item) bool {
 			r, err := decode(it)
-			now := s.clock.judging(&r, s.clock.read())
+			now := s.clock.decisionTime(&r, s.clock.read())
 			if err == nil {
 				if !f.Match(&r, now) {
 					return true
@@ -34,10 +34,10 @@ func (s *Store) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found,
 			if err != nil {
 				return yield(store.Found{}, s.explain("list", err)) && errors.Is(err, store.ErrCorrupt)
 			}
-			if given++; !yield(store.Found{Record: r, Now: now}, nil) {
+			if yielded++; !yield(store.Found{Record: r, Now: now}, nil) {
 				return false
 			}
-			return f.Limit <= 0 || given < f.Limit
+			return f.Limit <= 0 || yielded < f.Limit
 		}
 		err := s.eachItem(ctx, f.States, emit)
 		if err != nil && !errors.Is(err, errStopped) {
@@ -61,7 +61,7 @@ func (s *Store) eachItem(ctx context.Context, states []store.State, emit func(it
 		for shard := range s.opt.IndexShards {
 			var from item
 			for first := true; first || from != nil; first = false {
-				keys, next, err := s.queryDue(ctx, s.due(kind, shard), time.Time{}, from, maxBatch)
+				keys, next, err := s.queryDue(ctx, s.indexPartition(kind, shard), time.Time{}, from, maxBatch)
 				if err != nil {
 					return err
 				}
@@ -115,7 +115,7 @@ func (s *Store) scanAll(ctx context.Context, emit func(item) bool) error {
 	consistent := true
 	for from := (item)(nil); ; {
 		e := newExpression()
-		filter := s.ours(e)
+		filter := s.prefixCondition(e)
 		out, err := s.client.Scan(ctx, &dynamodb.ScanInput{
 			TableName: &s.table, ConsistentRead: &consistent, ExclusiveStartKey: from, FilterExpression: &filter,
 			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
@@ -134,9 +134,9 @@ func (s *Store) scanAll(ctx context.Context, emit func(item) bool) error {
 	}
 }
 
-// ours is the condition that an item is a record of this store, or of one whose prefix
-// begins with this one's: check isOwn, too.
-func (s *Store) ours(e *expression) string {
+// prefixCondition is the condition that an item is a record of this store, or of one whose
+// prefix starts with this one's: check isOwn, too.
+func (s *Store) prefixCondition(e *expression) string {
 	condition := fmt.Sprintf("begins_with(%s, %s)", e.name(s.opt.PartitionKey), e.value(textOf(s.opt.Prefix)))
 	if s.opt.SortKey != "" {
 		condition += " AND " + e.equal(s.opt.SortKey, textOf(sortValue))
@@ -144,8 +144,8 @@ func (s *Store) ours(e *expression) string {
 	return condition
 }
 
-// isOwn reports whether an item that ours has selected is a record of this store: all its
-// partition keys have the same length.
+// isOwn reports whether an item that prefixCondition has selected is a record of this store:
+// all its partition keys have the same length.
 func (s *Store) isOwn(it item) bool {
 	d := decoder{it: it}
 	return len(d.text(s.opt.PartitionKey)) == len(s.opt.Prefix)+digestLength

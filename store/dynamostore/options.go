@@ -1,6 +1,7 @@
 package dynamostore
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -8,10 +9,10 @@ import (
 
 // Options configures a Store. Nil and zero fields mean the defaults.
 type Options struct {
-	// Prefix begins the partition key of each record: "semel#" by default. It has up to
-	// 100 bytes, and does not begin with "timer:". Stores with different prefixes share a
-	// table, also with other data, and see nothing of each other; one prefix may begin
-	// with another.
+	// Prefix is the prefix of each record's partition key: "semel#" by default. It has up
+	// to 100 bytes, and does not start with "timer:". Stores with different prefixes share
+	// a table, also with other data, and see nothing of each other; one prefix may be the
+	// start of another.
 	Prefix string
 	// PartitionKey and SortKey are the names of the table's key attributes, both
 	// strings. The defaults are "pk" and no sort key. With a sort key, each
@@ -59,14 +60,14 @@ func (o *Options) withDefaults() (Options, error) {
 	if o != nil {
 		d = *o
 	}
-	setDefault(&d.Prefix, "semel#")
-	setDefault(&d.PartitionKey, "pk")
-	setDefault(&d.TTL, "ttl")
-	setDefault(&d.Index, "semel-due")
-	setDefault(&d.IndexShards, 8)
-	setDefault(&d.inline, maxInline)
+	d.Prefix = cmp.Or(d.Prefix, "semel#")
+	d.PartitionKey = cmp.Or(d.PartitionKey, "pk")
+	d.TTL = cmp.Or(d.TTL, "ttl")
+	d.Index = cmp.Or(d.Index, "semel-due")
+	d.IndexShards = cmp.Or(d.IndexShards, 8)
+	d.inline = cmp.Or(d.inline, maxInline)
 	if !d.noSkew {
-		setDefault(&d.MaxSkew, 2*time.Second)
+		d.MaxSkew = cmp.Or(d.MaxSkew, 2*time.Second)
 	}
 	used := map[string]string{}
 	for _, n := range recordAttributes {
@@ -89,11 +90,4 @@ func (o *Options) withDefaults() (Options, error) {
 		return d, fmt.Errorf("dynamostore: Options.MaxSkew is %v; it must be 1ns to %v", d.MaxSkew, maxSkew)
 	}
 	return d, nil
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }

@@ -39,23 +39,23 @@ var _ interface {
 
 // New makes a store on a table. It does no I/O; [Store.Migrate] makes the table.
 // The store uses the client's settings, with its retries: a claim that the client
-// sends again finds itself.
+// sends again is recognized by its owner token, and is applied once.
 func New(client *dynamodb.Client, table string, o *Options) (*Store, error) {
 	opt, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	if client == nil {
-		return nil, errors.New("dynamostore: the client is nil; make it with dynamodb.NewFromConfig")
+		return nil, errors.New("dynamostore: New: the client is nil; make it with dynamodb.NewFromConfig")
 	}
 	if table == "" {
-		return nil, errors.New("dynamostore: the table has no name")
+		return nil, errors.New("dynamostore: New: the table's name is empty; pass the name that Migrate shall create or use")
 	}
 	s := &Store{table: table, opt: opt, clock: newClock(&opt)}
 	s.client = requestsOf(dynamodb.New(client.Options(), func(o *dynamodb.Options) {
 		// A request that met a transaction was not applied.
 		o.Retryer = retry.AddWithErrorCodes(o.Retryer, "TransactionConflictException")
-		if s.clock.compared {
+		if s.clock.checksServer {
 			o.APIOptions = append(o.APIOptions, s.clock.compare)
 		}
 	}))
@@ -101,7 +101,7 @@ func (s *Store) claim(ctx context.Context, p *store.Proposal) (f store.Found, er
 // existing is the record that refused a claim or swap. It may be the proposal's
 // own, from an earlier sending.
 func (s *Store) existing(ctx context.Context, p *store.Proposal, refused error) (store.Found, error) {
-	it, err := s.old(ctx, p.Key, refused)
+	it, err := s.refusedItem(ctx, p.Key, refused)
 	now := s.clock.read()
 	if err != nil {
 		return store.Found{Now: now}, err
@@ -113,9 +113,9 @@ func (s *Store) existing(ctx context.Context, p *store.Proposal, refused error) 
 	return s.found(&r, p, now), nil
 }
 
-// old is the item that a condition refused, or ErrNotFound, or err itself if it is
+// refusedItem is the item that a condition refused, or ErrNotFound, or err itself if it is
 // no refusal.
-func (s *Store) old(ctx context.Context, k store.Key, err error) (item, error) {
+func (s *Store) refusedItem(ctx context.Context, k store.Key, err error) (item, error) {
 	refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
 	if !ok {
 		return nil, err
@@ -144,7 +144,7 @@ func (s *Store) read(ctx context.Context, k store.Key) (item, error) {
 func (s *Store) found(r *store.Record, p *store.Proposal, now time.Time) store.Found {
 	won := p.Owner != store.Owner{} && r.Owner == p.Owner && r.State == p.State
 	if !won {
-		now = s.clock.judging(r, now)
+		now = s.clock.decisionTime(r, now)
 	}
 	return store.Found{Record: *r, Won: won, Now: now}
 }
@@ -163,7 +163,7 @@ func (s *Store) swap(ctx context.Context, seen *store.Seen, p *store.Proposal) (
 	if err := s.checkClock(ctx, p.State); err != nil {
 		return f, err
 	}
-	now := s.settling(ctx)
+	now := s.settleTime(ctx)
 	r := p.Replace(&store.Record{Fence: seen.Fence}, now)
 	outcome, err := s.packOutcome(ctx, &r)
 	if err != nil {
@@ -178,7 +178,7 @@ func (s *Store) swap(ctx context.Context, seen *store.Seen, p *store.Proposal) (
 			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 		})
 	} else {
-		it, err = s.update(ctx, p.Key, e, e.assign(it, s.written(claimed)...), condition, types.ReturnValueAllNew)
+		it, err = s.update(ctx, p.Key, e, e.assign(it, s.written(claimAttributes)...), condition, types.ReturnValueAllNew)
 		if err == nil {
 			written := r.Outcome
 			r, err = decodeFor(p.Key, it)
@@ -212,7 +212,7 @@ func seenItem(seen *store.Seen) item {
 
 // written are the attributes of a settlement, and more.
 func (s *Store) written(more []string) []string {
-	return append(append([]string{s.opt.TTL}, changing...), more...)
+	return append(append([]string{s.opt.TTL}, settleAttributes...), more...)
 }
 
 // update sends an UpdateItem and returns the item that it asks for.
@@ -239,7 +239,7 @@ func (s *Store) Settle(ctx context.Context, l store.Lease, t store.Settlement) e
 }
 
 func (s *Store) settle(ctx context.Context, l *store.Lease, t *store.Settlement) error {
-	r := t.Apply(store.Record{Key: l.Key, Fence: l.Fence}, s.settling(ctx))
+	r := t.Apply(store.Record{Key: l.Key, Fence: l.Fence}, s.settleTime(ctx))
 	outcome, err := s.packSettled(ctx, &r)
 	if errors.Is(err, errObjects) && s.isSettled(ctx, l, t.State, outcome) {
 		return nil
@@ -263,7 +263,7 @@ func (s *Store) settle(ctx context.Context, l *store.Lease, t *store.Settlement)
 // refusedLease is the record that refused a change by the owner of l, or
 // ErrLeaseLost if the owner is another by now.
 func (s *Store) refusedLease(ctx context.Context, l *store.Lease, refused error) (item, store.Record, error) {
-	it, err := s.old(ctx, l.Key, refused)
+	it, err := s.refusedItem(ctx, l.Key, refused)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, store.Record{}, store.ErrLeaseLost
 	}
@@ -286,5 +286,5 @@ func (s *Store) Get(ctx context.Context, k store.Key) (store.Found, error) {
 		return store.Found{Now: now}, s.explain("get", err)
 	}
 	r, err := s.readRecord(ctx, k, it)
-	return store.Found{Record: r, Now: s.clock.judging(&r, now)}, s.explain("get", err)
+	return store.Found{Record: r, Now: s.clock.decisionTime(&r, now)}, s.explain("get", err)
 }

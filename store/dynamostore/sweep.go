@@ -98,7 +98,7 @@ type sweeper struct {
 // dueStep returns lapsed records of a shard, and moves the place on.
 func (w *sweeper) dueStep(ctx context.Context, pos *place) error {
 	s := w.s
-	due := s.due(dueLive, pos.shard)
+	due := s.indexPartition(dueLive, pos.shard)
 	var start item
 	if pos.partition != "" {
 		start = s.key(pos.partition)
@@ -133,8 +133,8 @@ func (w *sweeper) dueStep(ctx context.Context, pos *place) error {
 func (w *sweeper) tablePage(ctx context.Context, pos *place, now time.Time) error {
 	s := w.s
 	e := newExpression()
-	over := numberOf(store.Micros(s.clock.deletable(now)))
-	filter := fmt.Sprintf("%s AND %s <= %s", s.ours(e), e.name(attrExpires), e.value(over))
+	cutoff := numberOf(store.Micros(s.clock.deletionCutoff(now)))
+	filter := fmt.Sprintf("%s AND %s <= %s", s.prefixCondition(e), e.name(attrExpires), e.value(cutoff))
 	var start item
 	if pos.partition != "" {
 		start = s.key(pos.partition)
@@ -191,8 +191,8 @@ func (w *sweeper) deleteExpired(ctx context.Context, partition string, fence uin
 // kept first, because a claim of the same process may follow at once.
 func (s *Store) deleteRecord(ctx context.Context, partition string, fence uint64, was item) error {
 	for {
-		floor := s.sweptFence.Load()
-		if floor >= fence || s.sweptFence.CompareAndSwap(floor, fence) {
+		swept := s.sweptFence.Load()
+		if swept >= fence || s.sweptFence.CompareAndSwap(swept, fence) {
 			break
 		}
 	}
@@ -221,7 +221,7 @@ func (s *Store) erase(ctx context.Context, seen *store.Seen) error {
 	if err := s.checkClock(ctx, store.Processing); err != nil { // the fence depends on the clock, as that of a claim does
 		return err
 	}
-	if safe := uint64(store.Micros(s.clock.deletable(s.clock.read()))); seen.Fence >= safe {
+	if safe := uint64(store.Micros(s.clock.deletionCutoff(s.clock.read()))); seen.Fence >= safe {
 		return store.WithExtent(fmt.Errorf("the record is too new: a claim after it could get a lower fence; erase it in %v",
 			time.Duration(seen.Fence-safe+1)*time.Microsecond), store.ExtentCall)
 	}

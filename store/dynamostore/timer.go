@@ -27,7 +27,7 @@ func (s *Store) timerKey(k store.Key) item { return s.key(timerPrefix + s.partit
 
 // timersOf is the partition key of the index for the timers of an operation.
 func (s *Store) timersOf(operation string, shard int) string {
-	return s.due(dueTimer+operation+"#", shard)
+	return s.indexPartition(dueTimer+operation+"#", shard)
 }
 
 // SetTimer implements store.Timers with one UpdateItem.

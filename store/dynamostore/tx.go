@@ -126,7 +126,7 @@ func (t *Tx) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
 // Swap implements store.Tx.
 func (t *Tx) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
 	e, err := t.load(ctx, seen.Key)
-	now := t.store.settling(ctx)
+	now := t.store.settleTime(ctx)
 	switch {
 	case err != nil:
 		return store.Found{}, t.store.explain("swap", err)
@@ -155,7 +155,7 @@ func (t *Tx) Settle(ctx context.Context, l store.Lease, end store.Settlement) er
 	case !e.exists || e.record.Lease() != l:
 		return store.ErrLeaseLost
 	case e.record.State == store.Processing:
-		r := end.Apply(e.record, t.store.settling(ctx))
+		r := end.Apply(e.record, t.store.settleTime(ctx))
 		outcome, err := t.store.packOutcome(ctx, &r)
 		if err != nil { // if it is too large, the Guard settles a tombstone
 			return t.store.explain("settle", err)

@@ -2,7 +2,6 @@ package dynamostore
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -44,5 +43,5 @@ func (s *Store) changed(ctx context.Context, seen *store.Seen) (bool, error) {
 	}
 	d := decoder{it: out.Item}
 	same := d.text(attrOwner) == string(seen.Owner[:]) && uint64(d.number(attrFence)) == seen.Fence && d.text(attrState) == seen.State.String()
-	return !same, errors.Join(d.err)
+	return !same, d.err
 }

@@ -9,7 +9,7 @@ var dynamos = []Mutant{
 	},
 	{
 		Name: "DynamoDB: an own claim is somebody else's", Rule: "rule 2", Parent: "M10: own claim read as conflict (AWS SDK #2667)",
-		Dir: dynamo, Func: "(*Store).existing", Package: dynamo, Run: "TestChange_ReplyLost_SentAgainFindsItself",
+		Dir: dynamo, Func: "(*Store).existing", Package: dynamo, Run: "TestChange_ReplyLost_SentAgainIsRecognized",
 		Old: "return s.found(&r, p, now), nil", New: "return store.Found{Record: r, Now: now}, nil",
 	},
 	{
@@ -60,11 +60,11 @@ var dynamos = []Mutant{
 	{
 		Name: "DynamoDB: a record in doubt keeps the time to live that it had", Rule: "doubt",
 		Dir: dynamo, Func: "(*Store).written", Package: dynamo, Run: "TestTimeToLive_RecordInFlightOrInDoubt_HasNone",
-		Old: "append([]string{s.opt.TTL}, changing...)", New: "append([]string(nil), changing...)",
+		Old: "append([]string{s.opt.TTL}, settleAttributes...)", New: "append([]string(nil), settleAttributes...)",
 	},
 	{
 		Name: "DynamoDB: a clock that is ahead takes leases over", Rule: "rule 6",
-		Dir: dynamo, Func: "(*clock).judging", Package: dynamo, Run: "TestLease_ClocksDiffer_BoundIsMaxSkew/at_the_bound",
+		Dir: dynamo, Func: "(*clock).decisionTime", Package: dynamo, Run: "TestLease_ClocksDiffer_BoundIsMaxSkew/at_the_bound",
 		Old: "return now.Add(-c.skew)", New: "return now",
 	},
 	{
@@ -80,7 +80,7 @@ var dynamos = []Mutant{
 	{
 		Name: "DynamoDB: a clock that no reply has shown is right", Rule: "rule 6",
 		Dir: dynamo, Func: "(*Store).checkClock", Package: dynamo, Run: "TestClaim_FirstOfProcessWithWrongClock_IsNotSent",
-		Old: "!s.clock.observed.Load()", New: "false",
+		Old: "!s.clock.hasReply.Load()", New: "false",
 	},
 	{
 		Name: "DynamoDB: a sweep by a clock that is wrong deletes what is to be kept", Rule: "rule 6",
@@ -89,12 +89,12 @@ var dynamos = []Mutant{
 	},
 	{
 		Name: "DynamoDB: an outcome expires by a clock that is known to be wrong", Rule: "rule 8",
-		Dir: dynamo, Func: "(*Store).settling", Package: dynamo, Run: "TestSettle_ClockWrong_IsDatedByServer",
+		Dir: dynamo, Func: "(*Store).settleTime", Package: dynamo, Run: "TestSettle_ClockWrong_IsDatedByServer",
 		Old: "-time.Duration(s.clock.wrong.Load())", New: "0*time.Duration(s.clock.wrong.Load())",
 	},
 	{
 		Name: "DynamoDB: an outcome expires by how wrong the clock was", Rule: "rule 8",
-		Dir: dynamo, Func: "(*Store).settling", Package: dynamo, Run: "TestSettle_ClockWrong_IsDatedByServer",
+		Dir: dynamo, Func: "(*Store).settleTime", Package: dynamo, Run: "TestSettle_ClockWrong_IsDatedByServer",
 		Old: "s.checkClock(ctx, store.Processing) != nil", New: "s.clock.check() != nil && ctx != nil",
 	},
 	{
@@ -124,7 +124,7 @@ var dynamos = []Mutant{
 	},
 	{
 		Name: "DynamoDB: a settlement that is too large is an outage", Rule: "rule 10",
-		Dir: dynamo, Func: "judge", Package: dynamo, Run: "TestSettle_LargeOutcome_CompressedOrRefused",
+		Dir: dynamo, Func: "classify", Package: dynamo, Run: "TestSettle_LargeOutcome_CompressedOrRefused",
 		Old: "aboutSize(api.ErrorMessage())", New: "false",
 	},
 	{

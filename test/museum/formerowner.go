@@ -59,7 +59,7 @@ var formerOwners = []Mutant{
 	},
 	{
 		Name: "DynamoDB: a swap does not write the former owners", Rule: "owners",
-		Dir: dynamo, Func: "var claimed", Package: dynamo, Run: "TestConformance$/former_owners",
+		Dir: dynamo, Func: "var claimAttributes", Package: dynamo, Run: "TestConformance$/former_owners",
 		Old: "attrRenewal, attrFormer,", New: "attrRenewal,",
 	},
 }
