@@ -57,26 +57,26 @@ func NewAtomic(st *Store, o *semel.Options) (*Atomic, error) {
 // changed, Run closes the connection; another PRAGMA may hold for later calls. A Run
 // inside fn, with fn's ctx, joins the transaction, as In does.
 func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (res semel.Result, err error) {
-	if tx, ok := a.s.inside(ctx); ok {
+	if tx, ok := a.s.openTx(ctx); ok {
 		return a.In(tx).Run(ctx, call, fn)
 	}
-	life, end := context.WithCancelCause(ctx)
-	defer end(nil)
+	handlerCtx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	var events driver.TxEvents
-	defer func() { events.End(err) }() // before life ends, because it is the observer's context
-	t := &ownTx{s: a.s, life: life, end: end}
+	defer func() { events.End(err) }() // before handlerCtx ends, because it is the observer's context
+	t := &runTx{s: a.s, handlerCtx: handlerCtx, cancel: cancel}
 	defer t.rollback() // if fn panics
 	var running *semel.Execution
-	res, err = driver.RunIn(events.Context(life), a.g, t, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+	res, err = driver.RunIn(events.Context(handlerCtx), a.g, t, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		running = x
-		return a.s.lend(ctx, t.tx, x, fn)
+		return a.s.runWithTx(ctx, t.tx, x, fn)
 	})
 	if _, kept := errors.AsType[*semel.Failure](err); err != nil && !kept {
 		t.rollback()
-		return res, timedOut(life, err) // with ErrNotKept the result holds the part that was kept
+		return res, timedOut(handlerCtx, err) // with ErrNotKept the result holds the part that was kept
 	}
 	if cerr := t.commit(); cerr != nil {
-		cause := timedOut(life, explain("commit", cerr))
+		cause := timedOut(handlerCtx, explain("commit", cerr))
 		if violated(cerr) {
 			return semel.Result{}, cause // by what fn wrote: the store is not the reason
 		}
@@ -94,8 +94,8 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (re
 }
 
 // timedOut adds to err that the transaction took too long, if it did.
-func timedOut(life context.Context, err error) error {
-	if errors.Is(context.Cause(life), ErrTxTimeout) && !errors.Is(err, ErrTxTimeout) {
+func timedOut(handlerCtx context.Context, err error) error {
+	if errors.Is(context.Cause(handlerCtx), ErrTxTimeout) && !errors.Is(err, ErrTxTimeout) {
 		return fmt.Errorf("%w: %w", ErrTxTimeout, err)
 	}
 	return err
@@ -129,7 +129,7 @@ type inTx struct {
 // Run implements semel.Runner.
 func (r inTx) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
 	return driver.RunIn(ctx, r.a.g, r.a.s.Tx(r.tx), call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
-		return r.a.s.lend(ctx, r.tx, x, fn)
+		return r.a.s.runWithTx(ctx, r.tx, x, fn)
 	})
 }
 
@@ -153,25 +153,25 @@ type txKey struct{}
 
 // txIn is the transaction of a running handler, and its store.
 type txIn struct {
-	s     *Store
-	tx    *sql.Tx
-	outer *txIn       // the transaction around it; nil: none
-	over  atomic.Bool // the handler has returned, though its context may still be used
+	s        *Store
+	tx       *sql.Tx
+	outer    *txIn       // the transaction around it; nil: none
+	returned atomic.Bool // the handler has returned, though its context may still be used
 }
 
-// lend runs fn with a context that carries the transaction until fn returns.
-func (s *Store) lend(ctx context.Context, tx *sql.Tx, x *semel.Execution, fn semel.Handler) (store.Outcome, error) {
+// runWithTx runs fn with a context from which TxFrom and Run find tx, until fn returns.
+func (s *Store) runWithTx(ctx context.Context, tx *sql.Tx, x *semel.Execution, fn semel.Handler) (store.Outcome, error) {
 	in := &txIn{s: s, tx: tx}
 	in.outer, _ = ctx.Value(txKey{}).(*txIn)
-	defer in.over.Store(true)
+	defer in.returned.Store(true)
 	return fn(context.WithValue(ctx, txKey{}, in), x)
 }
 
-// inside returns the transaction of this store whose handler uses ctx.
-func (s *Store) inside(ctx context.Context) (*sql.Tx, bool) {
+// openTx returns the open transaction of this store whose handler uses ctx.
+func (s *Store) openTx(ctx context.Context) (*sql.Tx, bool) {
 	in, _ := ctx.Value(txKey{}).(*txIn)
 	for ; in != nil; in = in.outer {
-		if in.s == s && !in.over.Load() {
+		if in.s == s && !in.returned.Load() {
 			return in.tx, true
 		}
 	}

@@ -31,7 +31,7 @@ func batch(s *Store, changes ...change) []error {
 }
 
 func claiming(value string) change {
-	return func(k *work) error {
+	return func(k *lockedTx) error {
 		p := proposal(value)
 		f, err := k.claim(background, &p)
 		if err == nil && !f.Won {
@@ -43,7 +43,7 @@ func claiming(value string) change {
 
 // failing breaks the transaction by an error of SQLite.
 func failing(s *Store) change {
-	return func(*work) error {
+	return func(*lockedTx) error {
 		_, err := s.writer.conn.ExecContext(background, "INSERT INTO no_such_table VALUES (1)")
 		return err
 	}
@@ -69,7 +69,7 @@ func TestBatch_OnlyRequestBreaksIt_RunsOnce(t *testing.T) {
 	claim(t, s, "connects")
 	var runs atomic.Int32
 	fail := failing(s)
-	if errs := batch(s, func(k *work) error { runs.Add(1); return fail(k) }); errs[0] == nil || runs.Load() != 1 {
+	if errs := batch(s, func(k *lockedTx) error { runs.Add(1); return fail(k) }); errs[0] == nil || runs.Load() != 1 {
 		t.Errorf("it ran %d times, and got %v", runs.Load(), errs[0])
 	}
 }
@@ -79,9 +79,9 @@ func TestBatch_OneRequestRefused_BatchCommits(t *testing.T) {
 	s := openNew(t, nil)
 	var runs atomic.Int32
 	count := func(c change) change {
-		return func(k *work) error { runs.Add(1); return c(k) }
+		return func(k *lockedTx) error { runs.Add(1); return c(k) }
 	}
-	lost := func(k *work) error {
+	lost := func(k *lockedTx) error {
 		c := completion("x")
 		return k.settle(background, store.Lease{Key: testKey("none")}, &c)
 	}
@@ -104,11 +104,11 @@ func TestBatch_CommitFails_AllFail(t *testing.T) {
 	if _, err := s.writer.conn.ExecContext(background, "PRAGMA foreign_keys = on"); err != nil {
 		t.Fatal(err)
 	}
-	violating := func(*work) error {
+	violating := func(*lockedTx) error {
 		_, err := s.writer.conn.ExecContext(background, "INSERT INTO child VALUES (1)")
 		return err
 	}
-	lost := func(k *work) error {
+	lost := func(k *lockedTx) error {
 		c := completion("x")
 		return k.settle(background, store.Lease{Key: testKey("none")}, &c)
 	}
@@ -126,7 +126,7 @@ func TestBatch_CommitFails_AllFail(t *testing.T) {
 func TestBatch_Panics_NoTransactionStaysOpen(t *testing.T) {
 	t.Parallel()
 	s := openNew(t, nil)
-	err := s.writer.do(context.Background(), func(k *work) error {
+	err := s.writer.do(context.Background(), func(k *lockedTx) error {
 		if err := claiming("half")(k); err != nil {
 			return err
 		}

@@ -88,10 +88,10 @@ func newPlain(t testing.TB) plain {
 
 func (p plain) first(key string) error {
 	id, owner, now := sha256.Sum256([]byte(key)), newOwner(), time.Now()
-	if err := one(affected(p.claim.Exec(id[:], owner[:], body[:32], now.Add(time.Minute).UnixMicro()))); err != nil {
+	if err := exactlyOne(affected(p.claim.Exec(id[:], owner[:], body[:32], now.Add(time.Minute).UnixMicro()))); err != nil {
 		return err
 	}
-	return one(affected(p.settle.Exec(now.Add(time.Hour).UnixMicro(), 201, body, id[:], owner[:])))
+	return exactlyOne(affected(p.settle.Exec(now.Add(time.Hour).UnixMicro(), 201, body, id[:], owner[:])))
 }
 
 func (p plain) again(key string) error {

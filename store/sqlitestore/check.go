@@ -82,15 +82,16 @@ func (s *Store) checkFile() error {
 // processes that use different names grant every key twice. And a process whose file
 // was removed or replaced goes on with a file that no other process will ever see.
 
-// besides are the endings of the database file and of the files beside it.
-var besides = [...]string{"", "-wal", "-shm"}
+// fileSuffixes are appended to the database's name: the database itself, its log and the
+// log's index.
+var fileSuffixes = [...]string{"", "-wal", "-shm"}
 
 // identity is what the names of an open store stood for when it was opened.
 type identity struct {
-	given string // the path that Open got; it may be a symbolic link
-	path  string // of the file itself
-	files [len(besides)]fs.FileInfo
-	read  atomic.Int64 // when a read has checked it, in Unix nanoseconds
+	given       string // the path that Open got; it may be a symbolic link
+	path        string // of the file itself
+	files       [len(fileSuffixes)]fs.FileInfo
+	readChecked atomic.Int64 // when a read has checked it, in Unix nanoseconds
 }
 
 // readInterval is how long a read relies on the check of another. A change relies on
@@ -100,12 +101,12 @@ const readInterval = 100 * time.Millisecond
 // checkForRead is check, now and then.
 func (id *identity) checkForRead() error {
 	now := time.Now().UnixNano()
-	if now-id.read.Load() < int64(readInterval) {
+	if now-id.readChecked.Load() < int64(readInterval) {
 		return nil
 	}
 	err := id.check()
 	if err == nil {
-		id.read.Store(now)
+		id.readChecked.Store(now)
 	}
 	return err
 }
@@ -126,7 +127,7 @@ func (id *identity) checkNames() error {
 	if err != nil {
 		return err
 	}
-	if n := links(info); n > 1 {
+	if n := hardLinks(info); n > 1 {
 		return fmt.Errorf("%w: %s has %d hard links, and each name would have its own locks; keep one name (find the others with: find / -xdev -inum …), or copy the file", ErrUnsafe, id.path, n)
 	}
 	if isMountPoint("/proc/self/mountinfo", id.path) {
@@ -137,9 +138,9 @@ func (id *identity) checkNames() error {
 
 // remember takes the files of an open store for the right ones.
 func (id *identity) remember() error {
-	for i, ending := range besides {
+	for i, suffix := range fileSuffixes {
 		info, err := os.Stat(id.name(i))
-		if err != nil && (ending == "" || !errors.Is(err, fs.ErrNotExist)) {
+		if err != nil && (suffix == "" || !errors.Is(err, fs.ErrNotExist)) {
 			return err
 		}
 		id.files[i] = info
@@ -151,7 +152,7 @@ func (id *identity) name(i int) string {
 	if i == 0 {
 		return id.given
 	}
-	return id.path + besides[i]
+	return id.path + fileSuffixes[i]
 }
 
 // check refuses changes and reads after a file was removed or replaced. It takes
@@ -192,8 +193,8 @@ func isMountPoint(list, path string) bool {
 	return false
 }
 
-// links is the number of names of a file; 1 if the system does not tell.
-func links(info fs.FileInfo) uint64 {
+// hardLinks is the number of names of a file; 1 if the system does not tell.
+func hardLinks(info fs.FileInfo) uint64 {
 	if st := reflect.Indirect(reflect.ValueOf(info.Sys())); st.Kind() == reflect.Struct {
 		if n := st.FieldByName("Nlink"); n.IsValid() && n.CanUint() { // its size differs between systems
 			return n.Uint()

@@ -17,7 +17,7 @@ import (
 
 // RecordStep implements store.Journal.
 func (s *Store) RecordStep(ctx context.Context, l store.Lease, step store.Step) error {
-	return s.do(ctx, func(k *work) error { return k.recordStep(background, &l, &step, false) })
+	return s.do(ctx, func(k *lockedTx) error { return k.recordStep(background, &l, &step, false) })
 }
 
 // Steps implements store.Journal. It does not wait for writers.
@@ -34,7 +34,7 @@ func (s *Store) Steps(ctx context.Context, l store.Lease) ([]store.Step, error) 
 
 // recordStep inserts a step. If onlyNew, a step that is there already is another
 // transaction's.
-func (k *work) recordStep(ctx context.Context, l *store.Lease, step *store.Step, onlyNew bool) error {
+func (k *lockedTx) recordStep(ctx context.Context, l *store.Lease, step *store.Step, onlyNew bool) error {
 	data := store.EncodeStep(step)
 	if len(data) > maxOutcome {
 		return fmt.Errorf("%w: %d bytes; the limit is %d", store.ErrTooLarge, len(data), maxOutcome)
@@ -69,7 +69,7 @@ func (k *work) recordStep(ctx context.Context, l *store.Lease, step *store.Step,
 
 // readSteps returns the steps of a lease's record. A record without steps has one
 // row of nulls.
-func readSteps(ctx context.Context, db doer, l *store.Lease) ([]store.Step, error) {
+func readSteps(ctx context.Context, db executor, l *store.Lease) ([]store.Step, error) {
 	id := l.Key.ID()
 	rows, err := db.query(ctx, stSteps, id[:], l.Owner[:], int64(l.Fence))
 	if err != nil {
@@ -106,7 +106,7 @@ func readSteps(ctx context.Context, db doer, l *store.Lease) ([]store.Step, erro
 
 // RecordStep implements store.Journal.
 func (t *storeTx) RecordStep(ctx context.Context, l store.Lease, step store.Step) error {
-	k, err := t.work(ctx)
+	k, err := t.lock(ctx)
 	if err == nil {
 		err = k.recordStep(ctx, &l, &step, true)
 	}
@@ -116,32 +116,32 @@ func (t *storeTx) RecordStep(ctx context.Context, l store.Lease, step store.Step
 // Steps implements store.Journal. It takes the write lock, so that no takeover
 // comes between the read and the commit.
 func (t *storeTx) Steps(ctx context.Context, l store.Lease) (steps []store.Step, err error) {
-	if _, err = t.work(ctx); err == nil {
+	if _, err = t.lock(ctx); err == nil {
 		steps, err = readSteps(ctx, t.db, &l)
 	}
 	return steps, explain("read steps in a transaction", err)
 }
 
 // RecordStep implements store.Journal.
-func (t *ownTx) RecordStep(ctx context.Context, l store.Lease, step store.Step) error {
+func (t *runTx) RecordStep(ctx context.Context, l store.Lease, step store.Step) error {
 	if err := t.begin(); err != nil {
 		return err
 	}
-	return t.in.(store.Journal).RecordStep(ctx, l, step)
+	return t.inner.(store.Journal).RecordStep(ctx, l, step)
 }
 
 // Steps implements store.Journal.
-func (t *ownTx) Steps(ctx context.Context, l store.Lease) ([]store.Step, error) {
+func (t *runTx) Steps(ctx context.Context, l store.Lease) ([]store.Step, error) {
 	if err := t.begin(); err != nil {
 		return nil, err
 	}
-	return t.in.(store.Journal).Steps(ctx, l)
+	return t.inner.(store.Journal).Steps(ctx, l)
 }
 
 // SetTimer implements store.Timers.
 func (s *Store) SetTimer(ctx context.Context, k store.Key, seen, next store.Owner, wait time.Duration) (bool, error) {
 	var set bool // no named result, because the function may still run after an error
-	err := s.do(ctx, func(w *work) (err error) {
+	err := s.do(ctx, func(w *lockedTx) (err error) {
 		set, err = w.setTimer(background, &k, &seen, &next, wait)
 		return err
 	})
@@ -151,10 +151,10 @@ func (s *Store) SetTimer(ctx context.Context, k store.Key, seen, next store.Owne
 	return set, nil
 }
 
-func (k *work) setTimer(ctx context.Context, key *store.Key, seen, next *store.Owner, wait time.Duration) (bool, error) {
+func (k *lockedTx) setTimer(ctx context.Context, key *store.Key, seen, next *store.Owner, wait time.Duration) (bool, error) {
 	id, due := key.ID(), store.Micros(k.now.Add(wait))
 	if *seen == (store.Owner{}) {
-		return true, one(k.db.exec(ctx, stSetTimer, id[:], key.Operation, key.Tenant, key.Value, next[:], due))
+		return true, exactlyOne(k.db.exec(ctx, stSetTimer, id[:], key.Operation, key.Tenant, key.Value, next[:], due))
 	}
 	changed, err := k.db.exec(ctx, stMoveTimer, next[:], due, id[:], seen[:])
 	if err != nil || changed == 1 {
@@ -176,7 +176,7 @@ func (k *work) setTimer(ctx context.Context, key *store.Key, seen, next *store.O
 
 // DropTimer implements store.Timers.
 func (s *Store) DropTimer(ctx context.Context, k store.Key, seen store.Owner) error {
-	return s.do(ctx, func(w *work) error {
+	return s.do(ctx, func(w *lockedTx) error {
 		id := k.ID()
 		_, err := w.db.exec(background, stDropTimer, id[:], seen[:])
 		return err
@@ -224,10 +224,10 @@ func (s *Store) dueTimers(operation string, until time.Time, limit int) ([]store
 
 // Receive implements store.Receiver.
 func (s *Store) Receive(ctx context.Context, r store.Record, steps []store.Step) (store.Found, error) {
-	return s.write(ctx, func(k *work) (store.Found, error) { return k.receive(background, &r, steps) })
+	return s.write(ctx, func(k *lockedTx) (store.Found, error) { return k.receive(background, &r, steps) })
 }
 
-func (k *work) receive(ctx context.Context, r *store.Record, steps []store.Step) (store.Found, error) {
+func (k *lockedTx) receive(ctx context.Context, r *store.Record, steps []store.Step) (store.Found, error) {
 	// All that can be refused is refused before the first change, because others share
 	// the transaction.
 	id := r.Key.ID()
@@ -248,19 +248,19 @@ func (k *work) receive(ctx context.Context, r *store.Record, steps []store.Step)
 	old, err := k.read(ctx, r.Key)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		err = one(k.db.exec(ctx, stReceive, inserted...))
+		err = exactlyOne(k.db.exec(ctx, stReceive, inserted...))
 	case err == nil && !r.Later(old):
 		return store.Found{Record: *old, Now: k.now}, nil
 	}
 	if err == nil {
-		err = one(k.db.exec(ctx, stReplace, replaced...))
+		err = exactlyOne(k.db.exec(ctx, stReplace, replaced...))
 	}
 	if err == nil {
 		_, err = k.db.exec(ctx, stDropSteps, id[:])
 	}
 	for i := range steps {
 		if err == nil {
-			err = one(k.db.exec(ctx, stReceiveStep, id[:], store.Micros(r.Created), steps[i].Name, store.Micros(steps[i].Recorded), encoded[i]))
+			err = exactlyOne(k.db.exec(ctx, stReceiveStep, id[:], store.Micros(r.Created), steps[i].Name, store.Micros(steps[i].Recorded), encoded[i]))
 		}
 	}
 	return store.Found{Record: *r, Won: true, Now: k.now}, err

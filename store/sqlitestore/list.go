@@ -18,7 +18,7 @@ const pageSize = 256
 // error ends the list.
 func (s *Store) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found, error] {
 	return func(yield func(store.Found, error) bool) {
-		after, given := int64(math.MinInt64), 0
+		after, yielded := int64(math.MinInt64), 0
 		for more := true; more; {
 			page, err := s.page(ctx, &f, &after)
 			if err != nil {
@@ -26,14 +26,14 @@ func (s *Store) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found,
 				return
 			}
 			more = len(page) == pageSize
-			for _, fd := range page {
-				if fd.err == nil && !f.Match(&fd.Record, fd.Now) {
+			for _, found := range page {
+				if found.err == nil && !f.Match(&found.Record, found.Now) {
 					continue
 				}
-				if f.Limit > 0 && given >= f.Limit || !yield(fd.Found, fd.err) {
+				if f.Limit > 0 && yielded >= f.Limit || !yield(found.Found, found.err) {
 					return
 				}
-				given++
+				yielded++
 			}
 		}
 	}

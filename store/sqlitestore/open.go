@@ -59,7 +59,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 		return err
 	}
 	err = untilFree(ctx, s.opt.BusyTimeout, func() error {
-		s.stmts, err = prepare(ctx, s.reads, stMeta, stSelect, stWindow, stOver, stList, stListDoubts, stSteps, stDueTimers)
+		s.stmts, err = prepare(ctx, s.reads, stMeta, stSelect, stWindow, stEnded, stList, stListDoubts, stSteps, stDueTimers)
 		return err
 	})
 	if err != nil {

@@ -48,13 +48,13 @@ func (o *Options) withDefaults() (Options, error) {
 	if d.Now == nil {
 		d.Now = time.Now
 	}
-	for name, wrong := range map[string]bool{
-		fmt.Sprintf("BusyTimeout is %v", d.BusyTimeout): d.BusyTimeout < 0,
-		fmt.Sprintf("MaxBatch is %d", d.MaxBatch):       d.MaxBatch < 0,
-		fmt.Sprintf("MaxTx is %v", d.MaxTx):             d.MaxTx < 0,
-	} {
-		if wrong {
-			return d, fmt.Errorf("sqlitestore: Options.%s; it must not be negative", name)
+	for _, f := range []struct {
+		name     string
+		value    any
+		negative bool
+	}{{"BusyTimeout", d.BusyTimeout, d.BusyTimeout < 0}, {"MaxBatch", d.MaxBatch, d.MaxBatch < 0}, {"MaxTx", d.MaxTx, d.MaxTx < 0}} {
+		if f.negative {
+			return d, fmt.Errorf("sqlitestore: Options.%s is %v; it must not be negative", f.name, f.value)
 		}
 	}
 	return d, nil

@@ -15,7 +15,7 @@ import (
 
 // write keeps r as it is, whatever its state.
 func write(s *Store, r store.Record) error {
-	return s.writer.do(context.Background(), func(k *work) error {
+	return s.writer.do(context.Background(), func(k *lockedTx) error {
 		id := r.Key.ID()
 		args, err := insertArgs(id[:], &r)
 		if err != nil {
@@ -92,7 +92,7 @@ func FuzzRow(f *testing.F) {
 			r.Policy = store.Park
 		}
 		t.Cleanup(func() {
-			_ = s.writer.do(context.Background(), func(*work) error {
+			_ = s.writer.do(context.Background(), func(*lockedTx) error {
 				_, err := s.writer.conn.ExecContext(background, "DELETE FROM semel_record; UPDATE semel_meta SET swept_fence = 0")
 				return err // the sweep below raises the fence that the next record has to exceed
 			})
@@ -106,7 +106,7 @@ func FuzzRow(f *testing.F) {
 		}
 		i := int(column) % len(columns)
 		damage := []any{number, []byte(text), text}[min(2, i/12+i/17)]
-		err = s.writer.do(context.Background(), func(*work) error {
+		err = s.writer.do(context.Background(), func(*lockedTx) error {
 			_, err := s.writer.conn.ExecContext(background, "UPDATE semel_record SET "+columns[i]+" = ?", damage)
 			return err
 		})

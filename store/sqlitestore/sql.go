@@ -24,7 +24,7 @@ const (
 	stRaiseTo
 	stErase
 	stWindow
-	stOver
+	stEnded
 	stList
 	stListDoubts
 	stRecordStep
@@ -42,8 +42,8 @@ const (
 )
 
 // columns are those of a row. For each query the driver makes a string of each column's
-// name and of its declared type. An expression has no declared type, and a short name
-// costs nothing, so that the last column makes a replay no slower.
+// name and declared type. +body and +former_owners are expressions, which have no declared
+// type, and have short names, so that they cost a replay nothing.
 const columns = `n, id, state, policy, fence, owner, attempt, until, expires, created, updated, completed, format,
 	operation, tenant, key, holder, fingerprint_alg, fingerprint_key, fingerprint, last_error, code, codec, gone, header, +body AS b, +former_owners AS f`
 
@@ -95,7 +95,7 @@ var statements = [stmtCount]string{
 	// sweep reads no more rows than that.
 	stWindow: `SELECT n FROM semel_record WHERE n > ? ORDER BY n LIMIT 1 OFFSET ?`,
 	// 1 for an expired row, 0 for a lapsed one.
-	stOver: `SELECT (` + expired + `), ` + columns + ` FROM semel_record
+	stEnded: `SELECT (` + expired + `), ` + columns + ` FROM semel_record
 		WHERE n > ?1 AND n <= ?2 AND format = 1 AND ((` + expired + `) OR state IN (1, 2) AND until <= ?3) ORDER BY n LIMIT ?4`,
 
 	stList: `SELECT ` + columns + ` FROM semel_record WHERE n > ?1 AND (?2 = '' OR operation = ?2) AND (?3 = '' OR tenant = ?3)
@@ -127,9 +127,9 @@ var statements = [stmtCount]string{
 // state that expires, whatever its other columns hold.
 const expired = `format = 1 AND state IN (3, 4, 5) AND expires <> 0 AND expires <= ?3`
 
-// doer executes statements on a connection, prepared or not. It returns the
+// executor executes statements on a connection, prepared or not. It returns the
 // driver's errors.
-type doer interface {
+type executor interface {
 	exec(ctx context.Context, s stmt, args ...any) (changed int64, err error)
 	query(ctx context.Context, s stmt, args ...any) (*sql.Rows, error)
 }

@@ -22,23 +22,23 @@ type overlapping struct {
 }
 
 type overlappingTx struct {
-	*ownTx
+	*runTx
 	asks chan struct{}
 }
 
 func (t overlappingTx) Steps(ctx context.Context, l store.Lease) ([]store.Step, error) {
 	t.asks <- struct{}{}
-	return t.ownTx.Steps(ctx, l)
+	return t.runTx.Steps(ctx, l)
 }
 
 // Run implements semel.Runner.
 func (o overlapping) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
-	life, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	t := &ownTx{s: o.atomic.s, life: life, end: end}
+	handlerCtx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	t := &runTx{s: o.atomic.s, handlerCtx: handlerCtx, cancel: cancel}
 	defer t.rollback()
-	res, err := driver.RunIn(life, o.atomic.g, overlappingTx{t, o.asks}, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
-		return o.atomic.s.lend(ctx, t.tx, x, fn)
+	res, err := driver.RunIn(handlerCtx, o.atomic.g, overlappingTx{t, o.asks}, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+		return o.atomic.s.runWithTx(ctx, t.tx, x, fn)
 	})
 	if err == nil {
 		err = t.commit()

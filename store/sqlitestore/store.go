@@ -28,7 +28,7 @@ type Store struct {
 
 	sweepWindow int // the most rows that a step of a sweep reads; tests change it
 
-	unerased atomic.Bool // records were deleted since the last complete erase
+	needsScrub atomic.Bool // records were deleted, and their bytes may still be in the log
 
 	closing sync.Mutex // held by Close
 }
@@ -56,7 +56,7 @@ func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error
 	}
 	soon, cancel := context.WithTimeout(ctx, lookAfter(ctx))
 	defer cancel()
-	claim := func(k *work) (store.Found, error) { return k.claim(background, &p) }
+	claim := func(k *lockedTx) (store.Found, error) { return k.claim(background, &p) }
 	f, err := s.write(soon, claim)
 	late := soon.Err() != nil
 	if err == nil || !late && !errors.Is(err, ErrBusy) {
@@ -95,14 +95,14 @@ func (s *Store) look(ctx context.Context, p *store.Proposal) (store.Found, error
 
 // Swap implements store.Store.
 func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
-	return s.write(ctx, func(k *work) (store.Found, error) { return k.swap(background, seen, &p) })
+	return s.write(ctx, func(k *lockedTx) (store.Found, error) { return k.swap(background, seen, &p) })
 }
 
 // write runs fn by the writer. After an error that is not fn's it does not read the
 // found record, because fn may still run.
-func (s *Store) write(ctx context.Context, fn func(k *work) (store.Found, error)) (store.Found, error) {
+func (s *Store) write(ctx context.Context, fn func(k *lockedTx) (store.Found, error)) (store.Found, error) {
 	f := new(store.Found)
-	err := s.do(ctx, func(k *work) (err error) {
+	err := s.do(ctx, func(k *lockedTx) (err error) {
 		*f, err = fn(k)
 		return err
 	})
@@ -118,7 +118,7 @@ func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) 
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	err := s.writer.urgent(ctx, func(k *work) error {
+	err := s.writer.urgent(ctx, func(k *lockedTx) error {
 		for i, l := range held {
 			if errs[i] = k.renew(background, l, d); broken(errs[i]) {
 				return errs[i]
@@ -134,7 +134,7 @@ func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) 
 
 // Settle implements store.Store.
 func (s *Store) Settle(ctx context.Context, l store.Lease, t store.Settlement) error {
-	return s.do(ctx, func(k *work) error { return k.settle(background, l, &t) })
+	return s.do(ctx, func(k *lockedTx) error { return k.settle(background, l, &t) })
 }
 
 // do runs c by the writer.
@@ -151,7 +151,7 @@ func (s *Store) ready(ctx context.Context) error {
 	if s.closed.Load() {
 		return ErrClosed
 	}
-	if _, ok := s.inside(ctx); ok {
+	if _, ok := s.openTx(ctx); ok {
 		return errors.New("sqlitestore: this write would wait for the end of the transaction that its own handler holds; use Atomic.Run or Atomic.In")
 	}
 	return ctx.Err()

@@ -38,7 +38,7 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.
 	if limit <= 0 {
 		return res, nil
 	}
-	part, err := s.over(ctx, after, limit, res.Now)
+	part, err := s.endedRows(ctx, after, limit, res.Now)
 	if err != nil {
 		return store.SweepResult{}, explain("sweep", err)
 	}
@@ -48,21 +48,21 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.
 		n := min(sweepChunk, len(part.expired))
 		upTo := part.expired[n-1]
 		deleted := 0
-		err := s.do(ctx, func(k *work) (err error) {
+		err := s.do(ctx, func(k *lockedTx) (err error) {
 			deleted, err = k.remove(background, after, upTo, res.Now)
 			return err
 		})
 		if err != nil {
-			s.unerased.Store(true) // some may have been deleted
+			s.needsScrub.Store(true) // some may have been deleted
 			return store.SweepResult{}, err
 		}
 		res.Deleted += deleted
 		after, part.expired = upTo, part.expired[n:]
 	}
 	if res.Deleted > 0 {
-		s.unerased.Store(true)
+		s.needsScrub.Store(true)
 	}
-	if part.whole && s.unerased.Load() {
+	if part.whole && s.needsScrub.Load() {
 		s.giveSpaceBack(ctx)
 	}
 	return res, nil
@@ -83,15 +83,15 @@ func (p *part) next() store.Cursor {
 	return store.Cursor(strconv.FormatInt(p.last, 10))
 }
 
-// over finds up to limit expired or lapsed rows after a row number.
-func (s *Store) over(ctx context.Context, after int64, limit int, now time.Time) (part, error) {
+// endedRows finds up to limit expired or lapsed rows after a row number.
+func (s *Store) endedRows(ctx context.Context, after int64, limit int, now time.Time) (part, error) {
 	p := part{last: math.MaxInt64, whole: true}
 	if n, err := s.window(ctx, after); err == nil {
 		p.last, p.whole = n, false
 	} else if !errors.Is(err, sql.ErrNoRows) {
 		return p, err
 	}
-	rows, err := s.stmts.query(ctx, stOver, after, p.last, store.Micros(now), limit)
+	rows, err := s.stmts.query(ctx, stEnded, after, p.last, store.Micros(now), limit)
 	if err != nil {
 		return p, err
 	}
@@ -164,15 +164,22 @@ func (s *Store) giveSpaceBack(ctx context.Context) {
 		if err != nil {
 			return err
 		}
-		var busy, inLog, copied int
-		if err := conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(truncate)").Scan(&busy, &inLog, &copied); err != nil {
+		if inUse, err := emptyLog(ctx, conn); err != nil || inUse {
 			return err
 		}
-		if busy == 0 && pages < vacuumPages {
-			s.unerased.Store(false)
+		if pages < vacuumPages {
+			s.needsScrub.Store(false)
 		}
 		return nil
 	})
+}
+
+// emptyLog moves the log into the database file and empties it. inUse is true if a reader or
+// writer has kept it from that.
+func emptyLog(ctx context.Context, conn *sql.Conn) (inUse bool, err error) {
+	var inLog, copied int
+	err = conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(truncate)").Scan(&inUse, &inLog, &copied)
+	return inUse, err
 }
 
 // giveBack returns how many pages it gave back.
@@ -194,8 +201,8 @@ func (s *Store) Erase(ctx context.Context, seen store.Seen) error {
 	if err := store.CheckErase(seen); err != nil {
 		return err
 	}
-	err := s.do(ctx, func(k *work) error { return k.erase(background, &seen) })
-	s.unerased.Store(true) // after an error, too, because the record may have been deleted
+	err := s.do(ctx, func(k *lockedTx) error { return k.erase(background, &seen) })
+	s.needsScrub.Store(true) // after an error, too, because the record may have been deleted
 	return err
 }
 
@@ -217,14 +224,14 @@ func (s *Store) Scrub(ctx context.Context) error {
 		if _, err := conn.ExecContext(ctx, "VACUUM"); err != nil {
 			return err
 		}
-		var inUse, inLog, copied int
-		if err := conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(truncate)").Scan(&inUse, &inLog, &copied); err != nil {
+		inUse, err := emptyLog(ctx, conn)
+		if err != nil {
 			return err
 		}
-		if inUse != 0 {
+		if inUse {
 			return fmt.Errorf("%w: the log cannot be emptied, because a transaction still reads an older state of the file; end it and scrub again", ErrBusy)
 		}
-		s.unerased.Store(false)
+		s.needsScrub.Store(false)
 		return nil
 	}))
 }

@@ -61,8 +61,8 @@ func TestFullDatabase_ChangesAreErrFull_ReplaysSucceed(t *testing.T) {
 	}
 	replays(t, s, "done", "result")
 	errs := batch(s,
-		func(k *work) error { c := completion("small"); return k.settle(background, other.Lease(), &c) },
-		func(k *work) error { c := completion(large); return k.settle(background, held.Lease(), &c) })
+		func(k *lockedTx) error { c := completion("small"); return k.settle(background, other.Lease(), &c) },
+		func(k *lockedTx) error { c := completion(large); return k.settle(background, held.Lease(), &c) })
 	if errs[0] != nil || errs[1] == nil {
 		t.Errorf("of a batch, what fits got %v, what does not got %v", errs[0], errs[1])
 	}

@@ -27,16 +27,16 @@ func (s *Store) Tx(tx *sql.Tx) store.Tx {
 }
 
 type storeTx struct {
-	s      *Store
-	db     doer
-	tx     *sql.Tx
-	locked bool
-	floor  int64
-	depth  int
+	s          *Store
+	db         executor
+	tx         *sql.Tx
+	locked     bool
+	sweptFence int64
+	depth      int
 }
 
-// work returns a work that holds the write lock, and the time.
-func (t *storeTx) work(ctx context.Context) (*work, error) {
+// lock takes the write lock, unless the transaction has it, and returns a lockedTx.
+func (t *storeTx) lock(ctx context.Context) (*lockedTx, error) {
 	if err := t.s.identity.check(); err != nil {
 		return nil, err
 	}
@@ -53,14 +53,14 @@ func (t *storeTx) work(ctx context.Context) (*work, error) {
 		if m.store != t.s.id {
 			return nil, fmt.Errorf("%w: the transaction is of another file than %s", ErrForeign, t.s.path)
 		}
-		t.locked, t.floor = true, m.sweptFence
+		t.locked, t.sweptFence = true, m.sweptFence
 	}
-	return &work{db: t.db, now: t.s.clock(), floor: t.floor}, nil
+	return &lockedTx{db: t.db, now: t.s.clock(), sweptFence: t.sweptFence}, nil
 }
 
 // Claim implements store.Tx.
 func (t *storeTx) Claim(ctx context.Context, p store.Proposal) (f store.Found, err error) {
-	k, err := t.work(ctx)
+	k, err := t.lock(ctx)
 	if err == nil {
 		f, err = k.claim(ctx, &p)
 	}
@@ -69,7 +69,7 @@ func (t *storeTx) Claim(ctx context.Context, p store.Proposal) (f store.Found, e
 
 // Swap implements store.Tx.
 func (t *storeTx) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (f store.Found, err error) {
-	k, err := t.work(ctx)
+	k, err := t.lock(ctx)
 	if err == nil {
 		f, err = k.swap(ctx, seen, &p)
 	}
@@ -78,7 +78,7 @@ func (t *storeTx) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (
 
 // Settle implements store.Tx.
 func (t *storeTx) Settle(ctx context.Context, l store.Lease, s store.Settlement) error {
-	k, err := t.work(ctx)
+	k, err := t.lock(ctx)
 	if err == nil {
 		err = k.settle(ctx, l, &s)
 	}

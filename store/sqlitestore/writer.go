@@ -13,7 +13,7 @@ import (
 
 // change is a function that runs in a transaction. It runs again in another one
 // if the first is rolled back.
-type change func(k *work) error
+type change func(k *lockedTx) error
 
 type (
 	batcher = coalesce.Batcher[change, struct{}]
@@ -32,9 +32,9 @@ type writer struct {
 	file    *identity
 
 	// Only the flush uses these, and there is one at a time.
-	conn  *sql.Conn // nil: not open
-	stmts *prepared
-	floor int64 // highest swept fence, as far as it was read
+	conn       *sql.Conn // nil: not open
+	stmts      *prepared
+	sweptFence int64 // highest swept fence, as far as it was read
 }
 
 func newWriter(db *sql.DB, o *Options, g *gate, file *identity) *writer {
@@ -71,17 +71,17 @@ func (w *writer) close() {
 // flush runs a batch in one transaction. If one request breaks it, each request
 // runs again in a transaction of its own, so that none fails another.
 func (w *writer) flush(ctx context.Context, batch []*item) {
-	if w.together(ctx, batch) || len(batch) == 1 {
+	if w.runBatch(ctx, batch) || len(batch) == 1 {
 		return
 	}
 	for i := range batch {
-		w.together(ctx, batch[i:i+1])
+		w.runBatch(ctx, batch[i:i+1])
 	}
 }
 
-// together runs a batch in one transaction. It reports false if a request broke
+// runBatch runs a batch in one transaction. It reports false if a request broke
 // the transaction, and then nothing was changed.
-func (w *writer) together(ctx context.Context, batch []*item) (intact bool) {
+func (w *writer) runBatch(ctx context.Context, batch []*item) (intact bool) {
 	fail := func(err error) {
 		for _, it := range batch {
 			it.Err = err
@@ -98,7 +98,7 @@ func (w *writer) together(ctx context.Context, batch []*item) (intact bool) {
 			w.rollback() // broken, or a panic
 		}
 	}()
-	k := &work{db: w.stmts, now: clock(w.now()), floor: w.floor}
+	k := &lockedTx{db: w.stmts, now: clock(w.now()), sweptFence: w.sweptFence}
 	for _, it := range batch {
 		if it.Err = it.Req(k); broken(it.Err) {
 			return false
@@ -112,7 +112,7 @@ func (w *writer) together(ctx context.Context, batch []*item) (intact bool) {
 		fail(err) // answers are void, too: they may depend on another request's change
 		return true
 	}
-	ended, w.floor = true, k.floor
+	ended, w.sweptFence = true, k.sweptFence
 	return true
 }
 

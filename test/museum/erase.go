@@ -22,28 +22,28 @@ var erasures = []Mutant{
 	},
 	{
 		Name: "SQLite: an erased record that has changed", Rule: "erase",
-		Dir: lite, Func: "(*work).erase", Package: lite, Run: "TestConformance$/erase",
+		Dir: lite, Func: "(*lockedTx).erase", Package: lite, Run: "TestConformance$/erase",
 		Old: "if r.Seen() != *seen {", New: "if r.State != seen.State {",
 	},
 	{
 		Name: "SQLite: the fence goes back after an erasure", Rule: "rule 5",
-		Dir: lite, Func: "(*work).erase", Package: lite, Run: "TestConformance$/erase",
+		Dir: lite, Func: "(*lockedTx).erase", Package: lite, Run: "TestConformance$/erase",
 		Old: "int64(seen.Fence)", New: "int64(0)",
 	},
 	{
 		Name: "SQLite: an erasure leaves the steps", Rule: "erase",
-		Dir: lite, Func: "(*work).erase", Package: lite, Run: "TestErase_Tenant_NoByteLeft",
+		Dir: lite, Func: "(*lockedTx).erase", Package: lite, Run: "TestErase_Tenant_NoByteLeft",
 		Old: "k.db.exec(ctx, stDropSteps, id[:])", New: "k.db.exec(ctx, stDropSteps, id[:0])",
 	},
 	{
 		Name: "SQLite: erased bytes stay in the log", Rule: "erase",
-		Dir: lite, Func: "(*Store).Scrub", Package: lite, Run: "TestErase_Tenant_NoByteLeft",
+		Dir: lite, Func: "emptyLog", Package: lite, Run: "TestErase_Tenant_NoByteLeft",
 		Old: `"PRAGMA wal_checkpoint(truncate)"`, New: `"SELECT 0, 0, 0"`,
 	},
 	{
 		Name: "SQLite: a log that cannot be emptied counts as empty", Rule: "erase",
 		Dir: lite, Func: "(*Store).Scrub", Package: lite, Run: "TestScrub_OldReader_IsBusyUntilItEnds",
-		Old: "if inUse != 0 {", New: "if inUse > 1 {",
+		Old: "if inUse {", New: "if inUse && ctx == nil {",
 	},
 	{
 		Name: "PostgreSQL: an erased record that has changed", Rule: "erase",

@@ -103,12 +103,12 @@ var moves = []Mutant{
 	},
 	{
 		Name: "SQLite: a copy overwrites", Rule: "moved",
-		Dir: lite, Func: "(*work).receive", Package: lite, Run: "TestConformance$/receive",
+		Dir: lite, Func: "(*lockedTx).receive", Package: lite, Run: "TestConformance$/receive",
 		Old: "case err == nil && !r.Later(old):", New: "case false:",
 	},
 	{
 		Name: "SQLite: steps of an earlier version stay", Rule: "moved",
-		Dir: lite, Func: "(*work).receive", Package: lite, Run: "TestConformance$/receive",
+		Dir: lite, Func: "(*lockedTx).receive", Package: lite, Run: "TestConformance$/receive",
 		Old: "_, err = k.db.exec(ctx, stDropSteps, id[:])", New: "",
 	},
 	{

@@ -177,7 +177,7 @@ var sagas = []Mutant{
 	},
 	{
 		Name: "SQLite: a change of a timer that is sent again is refused", Rule: "saga 7",
-		Dir: lite, Func: "(*work).setTimer", Package: lite, Run: "TestConformance$/timers",
+		Dir: lite, Func: "(*lockedTx).setTimer", Package: lite, Run: "TestConformance$/timers",
 		Old: "bytes.Equal(version, next[:])", New: "bytes.Equal(version, next[:]) && changed == 1",
 	},
 	{

@@ -9,7 +9,7 @@ var sqlites = []Mutant{
 	},
 	{
 		Name: "SQLite: a swap compares nothing", Rule: "rule 3", Parent: "M5: powertools-typescript#5714",
-		Dir: lite, Func: "(*work).swap", Package: lite, Run: "TestConformance$/swap",
+		Dir: lite, Func: "(*lockedTx).swap", Package: lite, Run: "TestConformance$/swap",
 		Old: "if r.Seen() == seen {", New: "if true {",
 	},
 	{
@@ -69,7 +69,7 @@ var sqlites = []Mutant{
 	},
 	{
 		Name: "SQLite: a commit that failed is a success", Rule: "rule 9", Parent: "M7: CAMEL-24046",
-		Dir: lite, Func: "(*writer).together", Package: lite, Run: "TestBatch_CommitFails_AllFail",
+		Dir: lite, Func: "(*writer).runBatch", Package: lite, Run: "TestBatch_CommitFails_AllFail",
 		Old: `
 			err != nil {
 				fail(err)
@@ -105,7 +105,7 @@ var sqlites = []Mutant{
 	},
 	{
 		Name: "SQLite: what a handler writes behind a lost transaction is committed", Rule: "atomic",
-		Dir: lite, Func: "(*ownTx).connect", Package: lite, Run: "TestAtomic_TransactionLost_LaterWritesAreNotCommitted",
+		Dir: lite, Func: "(*runTx).connect", Package: lite, Run: "TestAtomic_TransactionLost_LaterWritesAreNotCommitted",
 		Old: "return 1", New: "return 0",
 	},
 	{
@@ -120,18 +120,18 @@ var sqlites = []Mutant{
 	},
 	{
 		Name: "SQLite: a duplicate judges what is being replaced", Rule: "rule 14",
-		Dir: lite, Func: "(*ownTx).Claim", Package: lite, Run: "TestAtomic_RecordIsBeingReplaced_DuplicateWaits",
+		Dir: lite, Func: "(*runTx).Claim", Package: lite, Run: "TestAtomic_RecordIsBeingReplaced_DuplicateWaits",
 		Old: "if !replaced && !errors.Is", New: "if replaced || !errors.Is",
 	},
 	{
 		Name: "SQLite: a transaction hides the one around it", Rule: "atomic",
-		Dir: lite, Func: "(*Store).lend", Package: lite, Run: "TestTxFrom_NestedInAnotherStores_FindsBoth",
+		Dir: lite, Func: "(*Store).runWithTx", Package: lite, Run: "TestTxFrom_NestedInAnotherStores_FindsBoth",
 		Old: "in.outer, _ = ctx.Value(txKey{}).(*txIn)", New: "",
 	},
 	{
 		Name: "SQLite: a handler that has returned still has its transaction", Rule: "atomic",
-		Dir: lite, Func: "(*Store).lend", Package: lite, Run: "TestTxFrom_HandlerReturned_IsNone",
-		Old: "defer in.over.Store(true)", New: "",
+		Dir: lite, Func: "(*Store).runWithTx", Package: lite, Run: "TestTxFrom_HandlerReturned_IsNone",
+		Old: "defer in.returned.Store(true)", New: "",
 	},
 	{
 		Name: "SQLite: a record is damaged because a context ended", Rule: "rule 11",
@@ -160,7 +160,7 @@ var sqlites = []Mutant{
 	},
 	{
 		Name: "SQLite: changes are acknowledged in a file that was removed", Rule: "rule 9",
-		Dir: lite, Func: "(*writer).together", Package: lite, Run: "TestFile_RemovedOrReplaced_NothingIsAcknowledged",
+		Dir: lite, Func: "(*writer).runBatch", Package: lite, Run: "TestFile_RemovedOrReplaced_NothingIsAcknowledged",
 		Old: "if err := w.file.check(); err != nil {", New: "if err := w.file.check(); err != nil && w.file == nil {",
 	},
 	{
@@ -200,7 +200,7 @@ var sqlites = []Mutant{
 	},
 	{
 		Name: "SQLite, Atomic: a pragma of one handler locks all others out", Rule: "atomic",
-		Dir: lite, Func: "dropIfChanged", Package: lite, Run: "TestAtomic_HandlerSetsPragma",
+		Dir: lite, Func: "closeIfUnusable", Package: lite, Run: "TestAtomic_HandlerSetsPragma",
 		Old: "value != want", New: "value == want+want",
 	},
 }

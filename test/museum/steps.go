@@ -197,7 +197,7 @@ var steps = []Mutant{
 	},
 	{
 		Name: "SQLite: the rows of steps outlive a restart of their record", Rule: "steps",
-		Dir: lite, Func: "(*work).swap", Package: lite, Run: "TestStep_RecordGone_RowsAreDeleted",
+		Dir: lite, Func: "(*lockedTx).swap", Package: lite, Run: "TestStep_RecordGone_RowsAreDeleted",
 		Old: "err == nil && p.Restart", New: "err == nil && p.Restart && p.Key == (store.Key{})",
 	},
 	{
@@ -247,7 +247,7 @@ var steps = []Mutant{
 	},
 	{
 		Name: "SQLite: two transactions record a step with the same result", Rule: "steps",
-		Dir: lite, Func: "(*work).recordStep", Package: lite, Run: "TestConformance$/journal",
+		Dir: lite, Func: "(*lockedTx).recordStep", Package: lite, Run: "TestConformance$/journal",
 		Old: "return store.ErrStepRecorded", New: "return nil",
 	},
 	{

@@ -42,7 +42,7 @@ var telemetries = []Mutant{
 	{
 		Name: "telemetry: an event comes before the commit", Rule: "telemetry",
 		Dir: "store/sqlitestore", Func: "(*Atomic).Run", Package: "store/sqlitestore", Run: "TestAtomic_Event_SaysWhatWasCommitted",
-		Old: "events.Context(life)", New: "life",
+		Old: "events.Context(handlerCtx)", New: "handlerCtx",
 	},
 	{
 		Name: "telemetry: a call that is refused after it has run counts twice", Rule: "telemetry",

@@ -13,7 +13,7 @@ CREATE TABLE semel_meta (
 -- order, and are too large to be kept in that of their ids.
 CREATE TABLE semel_record (
 	n               INTEGER PRIMARY KEY,
-	id              BLOB    NOT NULL UNIQUE, -- first half of the SHA-256 of operation, tenant and key, each behind its length; see store.Key.ID for its first 6 bytes
+	id              BLOB    NOT NULL UNIQUE, -- first half of the SHA-256 of operation, tenant and key, each after its length; see store.Key.ID for its first 6 bytes
 	state           INTEGER NOT NULL, -- 1 started, 2 processing, 3 released, 4 completed, 5 failed, 6 unknown
 	policy          INTEGER NOT NULL, -- on doubt: 0 retry, 1 park
 	fence           INTEGER NOT NULL,

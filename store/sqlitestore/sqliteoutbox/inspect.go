@@ -118,6 +118,6 @@ func (b *Outbox) Drop(ctx context.Context, position int64) error {
 		if _, err := tx.ExecContext(ctx, `DELETE FROM semel_outbox_held WHERE position = ?`, position); err != nil {
 			return err
 		}
-		return goOn(ctx, tx, t.Order, position)
+		return resumeKey(ctx, tx, t.Order, position)
 	})
 }

@@ -31,7 +31,7 @@ var (
 // New makes an outbox in the file of a store, with connections of its own.
 func New(st *sqlitestore.Store) (*Outbox, error) {
 	if st == nil {
-		return nil, errors.New("sqliteoutbox: New: the store is nil")
+		return nil, errors.New("sqliteoutbox: New: the store is nil; pass one that sqlitestore.Open returned")
 	}
 	// Relaxed: a commit that a loss of power takes back lets a message be sent again.
 	writes, err := open(st.Path(), "immediate", "journal_mode(wal)", "synchronous(normal)", "secure_delete(1)")

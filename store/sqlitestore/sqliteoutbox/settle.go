@@ -49,11 +49,11 @@ func deliver(ctx context.Context, tx *sql.Tx, r *outbox.Result) error {
 	if n, err := res.RowsAffected(); err != nil || n == 0 { // it was settled before, or dropped
 		return err
 	}
-	return goOn(ctx, tx, r.Order, r.Position)
+	return resumeKey(ctx, tx, r.Order, r.Position)
 }
 
-// goOn lets a key go on after a message of it has ended, unless an earlier one is left.
-func goOn(ctx context.Context, tx *sql.Tx, order, position int64) error {
+// resumeKey lets a key go on after a message of it has ended, unless an earlier one is left.
+func resumeKey(ctx context.Context, tx *sql.Tx, order, position int64) error {
 	if _, err := tx.ExecContext(ctx, `UPDATE semel_outbox_key SET failures = 0, retry_at = 0, stopped = 0 WHERE order_hash = ?1
 		AND NOT EXISTS (SELECT 1 FROM semel_outbox_held WHERE order_hash = ?1 AND position < ?2)`, order, position); err != nil {
 		return err

@@ -83,14 +83,14 @@ const (
 // Take implements outbox.Store.
 func (b *Outbox) Take(ctx context.Context, lanes []outbox.Lane, busy []int64, paused []string, limit int) ([]outbox.Taken, error) {
 	for range mostReads {
-		taken, aside, err := b.look(ctx, lanes, busy, paused, limit)
-		if err == nil && len(aside) > 0 {
-			err = b.hold(ctx, aside)
+		taken, blocked, err := b.look(ctx, lanes, busy, paused, limit)
+		if err == nil && len(blocked) > 0 {
+			err = b.hold(ctx, blocked)
 		}
 		if err != nil {
 			return nil, err
 		}
-		if len(taken) > 0 || len(aside) == 0 {
+		if len(taken) > 0 || len(blocked) == 0 {
 			return taken, nil
 		}
 	}
@@ -100,8 +100,8 @@ func (b *Outbox) Take(ctx context.Context, lanes []outbox.Lane, busy []int64, pa
 // mostReads is how often a Take reads again, if it has found only messages to be held.
 const mostReads = 100
 
-// look reads messages. The keys of the messages in aside have failed.
-func (b *Outbox) look(ctx context.Context, lanes []outbox.Lane, busy []int64, paused []string, limit int) (taken, aside []outbox.Taken, err error) {
+// look reads messages. The keys of the messages in blocked have failed.
+func (b *Outbox) look(ctx context.Context, lanes []outbox.Lane, busy []int64, paused []string, limit int) (taken, blocked []outbox.Taken, err error) {
 	err = b.read(ctx, "take", func(tx *sql.Tx) error {
 		fences, numbers, err := owned(ctx, tx, lanes)
 		if err != nil {
@@ -146,14 +146,14 @@ func (b *Outbox) look(ctx context.Context, lanes []outbox.Lane, busy []int64, pa
 			}
 			r.Lane.Fence = fences[r.Lane.Number]
 			if isBlocked {
-				aside = append(aside, r.Taken)
+				blocked = append(blocked, r.Taken)
 			} else {
 				taken = append(taken, r.Taken)
 			}
 		}
 		return rows.Err()
 	})
-	return taken, aside, err
+	return taken, blocked, err
 }
 
 // owned is the lanes that still have their fence, and their numbers in JSON.

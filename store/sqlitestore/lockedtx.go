@@ -10,25 +10,25 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// work changes records inside a transaction that holds the write lock, at the
-// time that it got the lock. Nobody else changes anything meanwhile, so
-// it reads a record, applies the functions of package store, and writes it.
-type work struct {
-	db    doer
-	now   time.Time
-	floor int64 // highest swept fence, as far as it was read
+// lockedTx changes records in a transaction that holds the write lock. now is the time at
+// which it got the lock. Nobody else changes anything meanwhile, so it reads a record,
+// applies the functions of package store, and writes it.
+type lockedTx struct {
+	db         executor
+	now        time.Time
+	sweptFence int64 // highest swept fence, as far as it was read
 }
 
-func (k *work) claim(ctx context.Context, p *store.Proposal) (store.Found, error) {
+func (k *lockedTx) claim(ctx context.Context, p *store.Proposal) (store.Found, error) {
 	for range 2 {
-		r := p.Insert(k.now, uint64(k.floor))
+		r := p.Insert(k.now, uint64(k.sweptFence))
 		inserted, err := k.insert(ctx, &r)
 		if err != nil || inserted {
 			return p.Found(&r, k.now), err
 		}
-		is, err := k.read(ctx, p.Key)
+		existing, err := k.read(ctx, p.Key)
 		if !errors.Is(err, store.ErrNotFound) {
-			return p.Found(is, k.now), err
+			return p.Found(existing, k.now), err
 		}
 		// There is no record, but a swept fence is higher: the clock was set
 		// back.
@@ -36,12 +36,12 @@ func (k *work) claim(ctx context.Context, p *store.Proposal) (store.Found, error
 		if err != nil {
 			return store.Found{}, err
 		}
-		k.floor = m.sweptFence
+		k.sweptFence = m.sweptFence
 	}
 	return store.Found{}, errors.New("the record does not exist and cannot be inserted; is there a trigger on semel_ tables?")
 }
 
-func (k *work) insert(ctx context.Context, r *store.Record) (bool, error) {
+func (k *lockedTx) insert(ctx context.Context, r *store.Record) (bool, error) {
 	id := r.Key.ID()
 	args, err := insertArgs(id[:], r)
 	if err != nil {
@@ -59,12 +59,12 @@ func (k *work) insert(ctx context.Context, r *store.Record) (bool, error) {
 	}
 	changed, err := k.db.exec(ctx, stInsert, args...)
 	if err == nil && changed == 1 {
-		err = one(k.db.exec(ctx, stReplace, replaced...))
+		err = exactlyOne(k.db.exec(ctx, stReplace, replaced...))
 	}
 	return changed == 1, err
 }
 
-func (k *work) swap(ctx context.Context, seen store.Seen, p *store.Proposal) (store.Found, error) {
+func (k *lockedTx) swap(ctx context.Context, seen store.Seen, p *store.Proposal) (store.Found, error) {
 	if p.Key != seen.Key {
 		return store.Found{Now: k.now}, errors.New("Swap: the proposal is for another key than what was seen")
 	}
@@ -82,16 +82,16 @@ func (k *work) swap(ctx context.Context, seen store.Seen, p *store.Proposal) (st
 	return p.Found(r, k.now), err
 }
 
-func (k *work) replace(ctx context.Context, r *store.Record) error {
+func (k *lockedTx) replace(ctx context.Context, r *store.Record) error {
 	id := r.Key.ID()
 	args, err := replaceArgs(id[:], r)
 	if err != nil {
 		return err
 	}
-	return one(k.db.exec(ctx, stReplace, args...))
+	return exactlyOne(k.db.exec(ctx, stReplace, args...))
 }
 
-func (k *work) settle(ctx context.Context, l store.Lease, t *store.Settlement) error {
+func (k *lockedTx) settle(ctx context.Context, l store.Lease, t *store.Settlement) error {
 	// The columns that a settlement sets do not depend on the others.
 	r := t.Apply(store.Record{}, k.now)
 	id := l.Key.ID()
@@ -115,7 +115,7 @@ func (k *work) settle(ctx context.Context, l store.Lease, t *store.Settlement) e
 	return store.ErrLeaseLost
 }
 
-func (k *work) renew(ctx context.Context, l store.Lease, d time.Duration) error {
+func (k *lockedTx) renew(ctx context.Context, l store.Lease, d time.Duration) error {
 	id := l.Key.ID()
 	changed, err := k.db.exec(ctx, stRenew, store.Micros(k.now.Add(d)), store.Micros(k.now), id[:], l.Owner[:], int64(l.Fence))
 	if err == nil && changed == 0 {
@@ -127,8 +127,8 @@ func (k *work) renew(ctx context.Context, l store.Lease, d time.Duration) error 
 // remove deletes the rows after and up to two row numbers that had expired at
 // a time, with their steps, and keeps their highest fence, so that a key which is used again gets
 // a higher fence, even if the clock was set back.
-func (k *work) remove(ctx context.Context, after, upTo int64, at time.Time) (int, error) {
-	if err := one(k.db.exec(ctx, stRaise, after, upTo, store.Micros(at))); err != nil {
+func (k *lockedTx) remove(ctx context.Context, after, upTo int64, at time.Time) (int, error) {
+	if err := exactlyOne(k.db.exec(ctx, stRaise, after, upTo, store.Micros(at))); err != nil {
 		return 0, err
 	}
 	if _, err := k.db.exec(ctx, stDeleteSteps, after, upTo, store.Micros(at)); err != nil {
@@ -139,7 +139,7 @@ func (k *work) remove(ctx context.Context, after, upTo int64, at time.Time) (int
 }
 
 // erase deletes a record that is as it was seen, with its steps, and keeps its fence.
-func (k *work) erase(ctx context.Context, seen *store.Seen) error {
+func (k *lockedTx) erase(ctx context.Context, seen *store.Seen) error {
 	r, err := k.read(ctx, seen.Key)
 	if err != nil {
 		return err
@@ -147,22 +147,22 @@ func (k *work) erase(ctx context.Context, seen *store.Seen) error {
 	if r.Seen() != *seen {
 		return store.ErrChanged
 	}
-	if err := one(k.db.exec(ctx, stRaiseTo, int64(seen.Fence))); err != nil {
+	if err := exactlyOne(k.db.exec(ctx, stRaiseTo, int64(seen.Fence))); err != nil {
 		return err
 	}
 	id := seen.Key.ID()
 	if _, err := k.db.exec(ctx, stDropSteps, id[:]); err != nil {
 		return err
 	}
-	return one(k.db.exec(ctx, stErase, id[:]))
+	return exactlyOne(k.db.exec(ctx, stErase, id[:]))
 }
 
-func (k *work) read(ctx context.Context, key store.Key) (*store.Record, error) {
+func (k *lockedTx) read(ctx context.Context, key store.Key) (*store.Record, error) {
 	return read(ctx, k.db, key)
 }
 
 // read returns a key's record, or store.ErrNotFound.
-func read(ctx context.Context, db doer, key store.Key) (*store.Record, error) {
+func read(ctx context.Context, db executor, key store.Key) (*store.Record, error) {
 	id := key.ID()
 	rows, err := db.query(ctx, stSelect, id[:])
 	if err != nil {
@@ -183,8 +183,8 @@ func read(ctx context.Context, db doer, key store.Key) (*store.Record, error) {
 	return &r, err
 }
 
-// one returns an error unless a statement changed exactly one row.
-func one(changed int64, err error) error {
+// exactlyOne returns an error unless a statement changed exactly one row.
+func exactlyOne(changed int64, err error) error {
 	if err == nil && changed != 1 {
 		return fmt.Errorf("a statement changed %d rows instead of 1; is there a trigger on semel_ tables?", changed)
 	}
@@ -198,7 +198,7 @@ type meta struct {
 	sweptFence int64
 }
 
-func readMeta(ctx context.Context, db doer) (meta, error) {
+func readMeta(ctx context.Context, db executor) (meta, error) {
 	rows, err := db.query(ctx, stMeta)
 	if err != nil {
 		return meta{}, err

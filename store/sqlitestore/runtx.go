@@ -13,36 +13,35 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// ownTx is the transaction of one Atomic.Run. It begins with the first write, so
+// runTx is the transaction of one Atomic.Run. It begins with the first write, so
 // that a duplicate needs none. Its time is bounded, because nobody else can write
 // to the file meanwhile.
-type ownTx struct {
+type runTx struct {
 	s *Store
-	// life is the handler's context, kept because the transaction is rolled
-	// back when it ends; end ends it.
-	life context.Context //nolint:containedctx // see above
-	end  context.CancelCauseFunc
+	// handlerCtx ends the transaction when it ends; cancel ends it.
+	handlerCtx context.Context //nolint:containedctx // see above
+	cancel     context.CancelCauseFunc
 
-	tx         *sql.Tx // nil: not begun
-	in         store.Tx
-	committing atomic.Bool // otherwise a commit becomes a rollback
-	leave      func()      // releases the lock and the connection
-	stop       func() bool // stops watching life and the clock; false: life has ended
+	tx           *sql.Tx // nil: not begun
+	inner        store.Tx
+	committing   atomic.Bool // otherwise a commit becomes a rollback
+	release      func()      // gives the lock and the connection back
+	stopWatching func() bool // stops watching handlerCtx and the clock; false: handlerCtx has ended
 }
 
-func (t *ownTx) begin() error {
+func (t *runTx) begin() error {
 	if t.tx != nil {
 		return nil
 	}
 	if t.s.closed.Load() {
 		return ErrClosed
 	}
-	if err := t.s.gate.enterHandler(t.life); err != nil {
+	if err := t.s.gate.enterHandler(t.handlerCtx); err != nil {
 		return err
 	}
 	var conn *sql.Conn
 	var tx *sql.Tx
-	err := untilFree(t.life, t.s.opt.BusyTimeout, func() (err error) {
+	err := untilFree(t.handlerCtx, t.s.opt.BusyTimeout, func() (err error) {
 		conn, tx, err = t.connect()
 		return err
 	})
@@ -50,20 +49,20 @@ func (t *ownTx) begin() error {
 		t.s.gate.leaveHandler()
 		return explain("begin", err)
 	}
-	t.tx, t.in = tx, t.s.Tx(tx)
-	leave := func() {
+	t.tx, t.inner = tx, t.s.Tx(tx)
+	release := func() {
 		t.s.gate.leaveHandler()
 		_ = onCommit(conn, nil) // fails only if the connection is lost
-		dropIfChanged(conn)
+		closeIfUnusable(conn)
 		_ = conn.Close() // waits for the end of the transaction
 	}
 	// A handler that ignores its context must not keep the lock.
-	unwatch := context.AfterFunc(t.life, func() {
+	unwatch := context.AfterFunc(t.handlerCtx, func() {
 		_ = tx.Rollback()
-		leave()
+		release()
 	})
-	timer := time.AfterFunc(t.s.opt.MaxTx, func() { t.end(ErrTxTimeout) })
-	t.leave, t.stop = leave, func() bool {
+	timer := time.AfterFunc(t.s.opt.MaxTx, func() { t.cancel(ErrTxTimeout) })
+	t.release, t.stopWatching = release, func() bool {
 		timer.Stop()
 		return unwatch()
 	}
@@ -71,35 +70,35 @@ func (t *ownTx) begin() error {
 }
 
 // commit commits the transaction, if it has begun.
-func (t *ownTx) commit() error {
+func (t *runTx) commit() error {
 	if t.tx == nil {
 		return nil
 	}
 	t.committing.Store(true)
 	err := t.tx.Commit()
-	t.ended()
+	t.finish()
 	return err
 }
 
 // rollback rolls the transaction back, if it has begun.
-func (t *ownTx) rollback() {
+func (t *runTx) rollback() {
 	if t.tx != nil {
 		_ = t.tx.Rollback() // fails only if it has ended, or its connection has
-		t.ended()
+		t.finish()
 	}
 }
 
-func (t *ownTx) ended() {
-	if t.stop() { // otherwise the watcher calls leave
-		t.leave()
+func (t *runTx) finish() {
+	if t.stopWatching() { // otherwise the watcher calls release
+		t.release()
 	}
-	t.tx, t.in = nil, nil
+	t.tx, t.inner = nil, nil
 }
 
 // Claim implements store.Tx. A record that answers the call needs no transaction.
 // A record that the call replaces is read again under the lock, because another
 // writer may replace it first.
-func (t *ownTx) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
+func (t *runTx) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
 	if t.tx == nil {
 		f, err := t.s.look(ctx, &p)
 		r := &f.Record
@@ -111,30 +110,30 @@ func (t *ownTx) Claim(ctx context.Context, p store.Proposal) (store.Found, error
 	if err := t.begin(); err != nil {
 		return store.Found{}, err
 	}
-	return t.in.Claim(ctx, p)
+	return t.inner.Claim(ctx, p)
 }
 
 // Swap implements store.Tx.
-func (t *ownTx) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
+func (t *runTx) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
 	if err := t.begin(); err != nil {
 		return store.Found{}, err
 	}
-	return t.in.Swap(ctx, seen, p)
+	return t.inner.Swap(ctx, seen, p)
 }
 
 // Settle implements store.Tx.
-func (t *ownTx) Settle(ctx context.Context, l store.Lease, s store.Settlement) error {
+func (t *runTx) Settle(ctx context.Context, l store.Lease, s store.Settlement) error {
 	if err := t.begin(); err != nil {
 		return err
 	}
-	return t.in.Settle(ctx, l, s)
+	return t.inner.Settle(ctx, l, s)
 }
 
 // Nested implements store.Tx. Before the transaction has begun there is nothing
 // to keep apart from fn's writes.
-func (t *ownTx) Nested(ctx context.Context, fn func() error) error {
+func (t *runTx) Nested(ctx context.Context, fn func() error) error {
 	if t.tx != nil {
-		return t.in.Nested(ctx, fn)
+		return t.inner.Nested(ctx, fn)
 	}
 	kept := false
 	defer func() {
@@ -154,8 +153,8 @@ func (t *ownTx) Nested(ctx context.Context, fn func() error) error {
 // continues after such an error, each further statement is a transaction of its
 // own and would be committed without the record, so the connection turns those
 // commits into rollbacks.
-func (t *ownTx) connect() (*sql.Conn, *sql.Tx, error) {
-	conn, err := t.s.txs.Conn(t.life)
+func (t *runTx) connect() (*sql.Conn, *sql.Tx, error) {
+	conn, err := t.s.txs.Conn(t.handlerCtx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -167,7 +166,7 @@ func (t *ownTx) connect() (*sql.Conn, *sql.Tx, error) {
 	})
 	var tx *sql.Tx
 	if err == nil {
-		tx, err = conn.BeginTx(t.life, nil)
+		tx, err = conn.BeginTx(t.handlerCtx, nil)
 	}
 	if err != nil {
 		_ = conn.Close()
@@ -175,9 +174,9 @@ func (t *ownTx) connect() (*sql.Conn, *sql.Tx, error) {
 	return conn, tx, err
 }
 
-// dropIfChanged closes a connection whose handler has left a setting with which later calls
+// closeIfUnusable closes a connection whose handler has left a setting with which later calls
 // cannot write: the connection itself, or any other of this process and of others.
-func dropIfChanged(conn *sql.Conn) {
+func closeIfUnusable(conn *sql.Conn) {
 	for pragma, want := range map[string]string{"PRAGMA query_only": "0", "PRAGMA locking_mode": "normal"} {
 		var value string
 		if err := conn.QueryRowContext(context.Background(), pragma).Scan(&value); err != nil || value != want {
