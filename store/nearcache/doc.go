@@ -45,7 +45,7 @@
 // nothing:
 //
 //   - if it fails, is slow, is empty or holds something else, that is a miss and
-//     never an error, and it is not asked again for Options.FrontRest
+//     never an error, and it is not asked again for Options.FrontCooldown
 //   - each record carries the time that it may still be used for, counted by the
 //     front's clock from before it was written. If that clock was set back, or
 //     this process's wall clock says that the record has expired, it is a miss

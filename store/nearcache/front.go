@@ -16,17 +16,17 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// front is a fast store that processes share. Whatever goes wrong with it is a
+// front is a fast store that processes share. Every failure of the front counts as a
 // miss.
 type front struct {
-	st        store.Store
-	timeout   time.Duration
-	rest      time.Duration
-	restUntil atomic.Int64 // by the monotonic clock of stamp
+	st            store.Store
+	timeout       time.Duration
+	cooldown      time.Duration
+	cooldownUntil atomic.Int64 // by the monotonic clock of stamp
 }
 
 const (
-	// frontSuffix ends the operation of keys in the front, so that they are
+	// frontSuffix is the suffix of the operation of keys in the front, so that they are
 	// not the keys of anybody who uses the front as a store.
 	frontSuffix = "##front"
 	// metaHeader names the last header line of an outcome in the front, which
@@ -80,7 +80,7 @@ func (e *entry) settlement(clock time.Time, life, keep time.Duration) store.Sett
 	}
 	o := r.Outcome
 	o.Header = append(slices.Clip(o.Header), store.Header{Name: metaHeader, Value: string(meta)})
-	return store.Settlement{State: store.Completed, Attempt: r.Attempt, Error: least(r.Fence), Keep: max(life, keep), Outcome: o}
+	return store.Settlement{State: store.Completed, Attempt: r.Attempt, Error: fenceFloorText(r.Fence), Keep: max(life, keep), Outcome: o}
 }
 
 // parseFront is the record of k that f, which the front returned, holds. It has
@@ -108,10 +108,10 @@ func parseFront(f *store.Found, k store.Key) (v frontRecord, ok bool) {
 	return v, replayable(r, store.Time(m.Clock))
 }
 
-// call lets fn use the front, unless the front failed within FrontRest. Errors
+// call lets fn use the front, unless the front failed within FrontCooldown. Errors
 // that are an answer, or the caller's, do not count as a failure.
 func (f *front) call(ctx context.Context, now stamp, fn func(ctx context.Context) error) bool {
-	if now.mono < f.restUntil.Load() {
+	if now.mono < f.cooldownUntil.Load() {
 		return false
 	}
 	limited, cancel := context.WithTimeout(ctx, f.timeout)
@@ -122,7 +122,7 @@ func (f *front) call(ctx context.Context, now stamp, fn func(ctx context.Context
 		return true
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrLeaseLost), errors.Is(err, store.ErrTooLarge), errors.Is(err, store.ErrCorrupt), ctx.Err() != nil:
 	default:
-		f.restUntil.Store(now.mono + int64(f.rest))
+		f.cooldownUntil.Store(now.mono + int64(f.cooldown))
 	}
 	return false
 }
@@ -185,18 +185,18 @@ func (s *Store) writeFront(ctx context.Context, e *entry) {
 
 // frontProposal is the claim of a process that writes a record with this fence.
 func frontProposal(k store.Key, fence uint64) store.Proposal {
-	return store.Proposal{Key: frontKey(k), State: store.Processing, Owner: protocol.NewOwner(), Holder: "nearcache", Attempt: 1, Lease: frontLease, Error: least(fence)}
+	return store.Proposal{Key: frontKey(k), State: store.Processing, Owner: protocol.NewOwner(), Holder: "nearcache", Attempt: 1, Lease: frontLease, Error: fenceFloorText(fence)}
 }
 
-// Whatever is in the front says in its last error which fence a record must have at
-// least to take its place. So the record from before a swap stays out, also after
-// the writer of a later record died or that record's life was over.
-const leastPrefix = "fence "
+// The LastError of a record or mark in the front holds a fence. Only a record with at least
+// this fence may replace it. So a process that read the record before a swap cannot write it
+// back, even after the writer of a later record has died or that record has expired.
+const fenceFloorPrefix = "fence "
 
-func least(fence uint64) string { return leastPrefix + strconv.FormatUint(fence, 10) }
+func fenceFloorText(fence uint64) string { return fenceFloorPrefix + strconv.FormatUint(fence, 10) }
 
-func leastFence(r *store.Record) uint64 {
-	text, _ := strings.CutPrefix(r.LastError, leastPrefix)
+func fenceFloor(r *store.Record) uint64 {
+	text, _ := strings.CutPrefix(r.LastError, fenceFloorPrefix)
 	fence, _ := strconv.ParseUint(text, 10, 64) // another's record has none
 	return fence
 }
@@ -208,7 +208,7 @@ func (s *Store) swapLife() time.Duration { return s.maxAge + drift(s.maxAge) + s
 // replaces reports whether a record with this fence may take the place of f in the
 // front.
 func replaces(f *store.Found, k store.Key, fence uint64, estimated bool) bool {
-	if fence < leastFence(&f.Record) {
+	if fence < fenceFloor(&f.Record) {
 		return false
 	}
 	switch store.Decide(&f.Record, &store.Call{Policy: f.Record.Policy, Fingerprint: f.Record.Fingerprint}, f.Now).Action {
@@ -237,27 +237,26 @@ func (s *Store) markSwapped(ctx context.Context, seen *store.Seen) {
 		}
 	}
 	p.State, p.Keep, p.Restart = store.Completed, s.swapLife(), true
-	for ctx.Err() == nil && err == nil && !f.Won && leastFence(&f.Record) <= seen.Fence {
+	for ctx.Err() == nil && err == nil && !f.Won && fenceFloor(&f.Record) <= seen.Fence {
 		f, err = s.front.st.Swap(ctx, f.Record.Seen(), p)
 	}
 }
 
-// frontCursor begins the cursors of steps in the front. The store's clock at
-// the end of its part of the pass follows, in microseconds, and after a space
-// the front's cursor.
+// frontCursor is the prefix of a cursor in the front. After it come the store's clock at the
+// end of its part of the pass, in microseconds, a space, and the front's own cursor.
 const frontCursor = "\x00front "
 
 // Sweep implements store.Store. A pass over the store ends with one over the front, which has
 // half of the time left: its deletions are not counted, and an error there ends the pass.
 func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (res store.SweepResult, err error) {
-	rest, inFront := strings.CutPrefix(string(from), frontCursor)
+	tail, inFront := strings.CutPrefix(string(from), frontCursor)
 	if !inFront || s.front == nil {
 		if res, err = s.st.Sweep(ctx, from, limit); err != nil || res.Next != "" || s.front == nil {
 			return res, err
 		}
-		rest = ""
+		tail = ""
 	}
-	clock, cursor, _ := strings.Cut(rest, " ")
+	clock, cursor, _ := strings.Cut(tail, " ")
 	if inFront {
 		micros, err := strconv.ParseInt(clock, 10, 64)
 		if err != nil {
@@ -286,7 +285,7 @@ func (s *Store) release(ctx context.Context, r *store.Record) {
 		return
 	}
 	p := store.Proposal{Key: r.Key, State: store.Released, Owner: protocol.NewOwner(), Holder: "nearcache", Error: r.LastError}
-	if leastFence(r) > 0 {
+	if fenceFloor(r) > 0 {
 		p.Keep = s.swapLife()
 	}
 	_, _ = s.front.st.Swap(ctx, r.Seen(), p)

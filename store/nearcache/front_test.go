@@ -125,7 +125,7 @@ func TestConformance_Front(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			storetest.Run(t, storetest.Harness{
 				Open: func(t testing.TB) store.Store {
-					return newPair(t, nearcache.Options{Skew: 1, MaxBytes: c.memory, FrontRest: 1}, c.inject)
+					return newPair(t, nearcache.Options{Skew: 1, MaxBytes: c.memory, FrontCooldown: 1}, c.inject)
 				},
 				Advance: advancePair,
 			})
@@ -166,7 +166,7 @@ func TestFront_StoreRecord_ReplacesEstimatedOne(t *testing.T) {
 
 func TestFront_Fails_IsMiss(t *testing.T) {
 	for _, mode := range []storetest.Mode{storetest.Before, storetest.LostReply, storetest.Late, storetest.Stall, storetest.Twice} {
-		p := newPair(t, nearcache.Options{MaxBytes: 1, FrontTimeout: time.Millisecond, FrontRest: 1}, func(storetest.Op, int) storetest.Mode { return mode })
+		p := newPair(t, nearcache.Options{MaxBytes: 1, FrontTimeout: time.Millisecond, FrontCooldown: 1}, func(storetest.Op, int) storetest.Mode { return mode })
 		for i := range 3 {
 			k := fmt.Sprint(i)
 			complete(t, p, k, time.Hour)
@@ -182,9 +182,9 @@ func TestFront_Fails_IsMiss(t *testing.T) {
 	}
 }
 
-func TestFront_Failed_RestsForFrontRest(t *testing.T) {
+func TestFront_Failed_IsNotUsedForFrontCooldown(t *testing.T) {
 	isDown := true
-	p := newPair(t, nearcache.Options{MaxBytes: 1, FrontRest: 5 * time.Second}, func(storetest.Op, int) storetest.Mode {
+	p := newPair(t, nearcache.Options{MaxBytes: 1, FrontCooldown: 5 * time.Second}, func(storetest.Op, int) storetest.Mode {
 		if isDown {
 			return storetest.Before
 		}
@@ -204,8 +204,8 @@ func TestFront_Failed_RestsForFrontRest(t *testing.T) {
 }
 
 // A front that is to be left alone for ever, once it has failed, is.
-func TestFront_FailedWithLongestRest_IsNotAskedAgain(t *testing.T) {
-	p := newPair(t, nearcache.Options{MaxBytes: 1, FrontRest: math.MaxInt64}, func(storetest.Op, int) storetest.Mode { return storetest.Before })
+func TestFront_FailedWithLongestCooldown_IsNotAskedAgain(t *testing.T) {
+	p := newPair(t, nearcache.Options{MaxBytes: 1, FrontCooldown: math.MaxInt64}, func(storetest.Op, int) storetest.Mode { return storetest.Before })
 	for i := range 3 {
 		p.pass(time.Hour)
 		complete(t, p, fmt.Sprint(i), time.Hour)

@@ -107,7 +107,7 @@ func newTwin(t testing.TB, cached bool, rng *rand.Rand) *twin {
 	for i := range w.st {
 		w.st[i] = w.mem
 		if cached {
-			o := &nearcache.Options{Front: front, FrontRest: 1, FrontTimeout: time.Minute, Now: w.clock.Now, MaxAge: time.Duration(1+rng.IntN(200)) * time.Second, Skew: time.Duration(rng.IntN(int(2 * time.Second)))}
+			o := &nearcache.Options{Front: front, FrontCooldown: 1, FrontTimeout: time.Minute, Now: w.clock.Now, MaxAge: time.Duration(1+rng.IntN(200)) * time.Second, Skew: time.Duration(rng.IntN(int(2 * time.Second)))}
 			if rng.IntN(4) == 0 {
 				o.MaxBytes = 6 << 10
 			}

@@ -32,9 +32,9 @@ type Options struct {
 	// FrontTimeout is how long a call waits for the front: 50 ms by default.
 	// Then it continues without it.
 	FrontTimeout time.Duration
-	// FrontRest is how long the front is not used after it failed: 1 s by
+	// FrontCooldown is how long the front is not used after it failed: 1 s by
 	// default.
-	FrontRest time.Duration
+	FrontCooldown time.Duration
 	// Now is this process's clock. Nil: time.Now. For tests.
 	Now func() time.Time
 }
@@ -52,7 +52,7 @@ func (o *Options) withDefaults() (Options, error) {
 		}
 	}
 	d.FrontTimeout = cmp.Or(d.FrontTimeout, 50*time.Millisecond)
-	d.FrontRest = cmp.Or(d.FrontRest, time.Second)
+	d.FrontCooldown = cmp.Or(d.FrontCooldown, time.Second)
 	d.Skew = cmp.Or(d.Skew, time.Second)
 	if d.Now == nil {
 		d.Now = time.Now
@@ -64,12 +64,12 @@ func (o *Options) withDefaults() (Options, error) {
 	for _, f := range []struct {
 		name  string
 		value time.Duration
-	}{{"MaxAge", d.MaxAge}, {"Skew", d.Skew}, {"FrontTimeout", d.FrontTimeout}, {"FrontRest", d.FrontRest}} {
+	}{{"MaxAge", d.MaxAge}, {"Skew", d.Skew}, {"FrontTimeout", d.FrontTimeout}, {"FrontCooldown", d.FrontCooldown}} {
 		if f.value < 0 {
 			errs = append(errs, fmt.Errorf("nearcache: %s is %v; it must not be negative", f.name, f.value))
 		}
 	}
-	d.MaxAge, d.FrontRest = min(d.MaxAge, forever), min(d.FrontRest, forever)
+	d.MaxAge, d.FrontCooldown = min(d.MaxAge, forever), min(d.FrontCooldown, forever)
 	return d, errors.Join(errs...)
 }
 
@@ -88,7 +88,7 @@ func New(st store.Store, o *Options) (*Store, error) {
 	}
 	s := &Store{st: st, maxAge: d.MaxAge, skew: d.Skew, now: d.Now, start: d.Now()}
 	if d.Front != nil {
-		s.front = &front{st: d.Front, timeout: d.FrontTimeout, rest: d.FrontRest}
+		s.front = &front{st: d.Front, timeout: d.FrontTimeout, cooldown: d.FrontCooldown}
 	}
 	s.init(d.MaxBytes)
 	return s, nil

@@ -15,7 +15,7 @@ import (
 func (s *Store) Receive(ctx context.Context, r store.Record, steps []store.Step) (store.Found, error) {
 	inner, ok := store.As[store.Receiver](s.st)
 	if !ok {
-		return store.Found{}, fmt.Errorf("nearcache: the cached store takes over no records: %w", errors.ErrUnsupported)
+		return store.Found{}, fmt.Errorf("nearcache: the cached store cannot receive records: it does not implement store.Receiver: %w", errors.ErrUnsupported)
 	}
 	in, hash := s.shardOf(r.Key)
 	defer in.invalidate(hash)

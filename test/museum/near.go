@@ -44,8 +44,8 @@ var caches = []Mutant{
 	},
 	{
 		Name: "the longest age of a cache is none", Rule: "rule 8",
-		Dir: nearby, Func: "(*Options).withDefaults", Package: nearby, Run: "TestMaxAge_Longest_Works|TestFront_FailedWithLongestRest_IsNotAskedAgain",
-		Old: "d.MaxAge, d.FrontRest = min(d.MaxAge, forever), min(d.FrontRest, forever)", New: "",
+		Dir: nearby, Func: "(*Options).withDefaults", Package: nearby, Run: "TestMaxAge_Longest_Works|TestFront_FailedWithLongestCooldown_IsNotAskedAgain",
+		Old: "d.MaxAge, d.FrontCooldown = min(d.MaxAge, forever), min(d.FrontCooldown, forever)", New: "",
 	},
 	{
 		Name: "a shelf that another's sweep has failed is lost", Rule: "rule 8",
@@ -118,8 +118,8 @@ var caches = []Mutant{
 	},
 	{
 		Name: "a front that fails is asked again and again", Rule: "isolation",
-		Dir: nearby, Func: "(*front).call", Package: nearby, Run: "TestFront_Failed_RestsForFrontRest",
-		Old: "f.restUntil.Store(now.mono + int64(f.rest))", New: "f.restUntil.Store(now.mono)",
+		Dir: nearby, Func: "(*front).call", Package: nearby, Run: "TestFront_Failed_IsNotUsedForFrontCooldown",
+		Old: "f.cooldownUntil.Store(now.mono + int64(f.cooldown))", New: "f.cooldownUntil.Store(now.mono)",
 	},
 	{
 		Name: "a front is believed by its own clock alone", Rule: "rule 6",
@@ -154,7 +154,7 @@ var caches = []Mutant{
 	{
 		Name: "a record from before a swap replaces the swap's mark in the front", Rule: "rule 3",
 		Dir: nearby, Func: "replaces", Package: nearby, Run: "TestSwap_LateWriteOfEarlierRecord_FrontKeepsItOut|TestSwap_LaterRecordIsGone_FrontKeepsEarlierOut",
-		Old: "if fence < leastFence(&f.Record) {", New: "if false {",
+		Old: "if fence < fenceFloor(&f.Record) {", New: "if false {",
 	},
 	{
 		Name: "a swap marks only what the front already has", Rule: "rule 3",
@@ -179,7 +179,7 @@ var caches = []Mutant{
 	{
 		Name: "a sweep of the front forgets what must stay out", Rule: "rule 3",
 		Dir: nearby, Func: "(*Store).release", Package: nearby, Run: "TestSwap_LaterRecordIsGone_FrontKeepsEarlierOut",
-		Old: "if leastFence(r) > 0 {", New: "if leastFence(r) > 0 && r.LastError == leastPrefix {",
+		Old: "if fenceFloor(r) > 0 {", New: "if fenceFloor(r) > 0 && r.LastError == fenceFloorPrefix {",
 	},
 	{
 		Name: "a sweep recovers what is another's in the front", Rule: "scope",
