@@ -69,14 +69,14 @@ const (
 	textPlace                    // the text of an error
 )
 
-// outcomeOf is the place of a record's outcome. The owner is new for each claim, so that
+// outcomePlaceOf is the place of a record's outcome. The owner is new for each claim, so that
 // an outcome of an earlier claim of the key is refused.
-func outcomeOf(k store.Key, owner store.Owner, state store.State) place {
+func outcomePlaceOf(k store.Key, owner store.Owner, state store.State) place {
 	return place{outcomePlace, k, string(owner[:]) + string([]byte{byte(state)})}
 }
 
-// data is the additional data for a ciphertext with the given header.
-func (p place) data(header []byte) []byte {
+// additionalData is that of a ciphertext with the given header.
+func (p place) additionalData(header []byte) []byte {
 	b := append(make([]byte, 0, 128), p.kind)
 	for _, field := range [...]string{string(header), p.key.Operation, p.key.Tenant, p.key.Value, p.name} {
 		b = append(binary.AppendUvarint(b, uint64(len(field))), field...)
@@ -85,9 +85,9 @@ func (p place) data(header []byte) []byte {
 }
 
 const (
-	format   = 1 // the first byte of a ciphertext; the length of the key's ID and the ID follow
-	keyBytes = 32
-	maxID    = 255
+	ciphertextFormat = 1 // the first byte of a ciphertext; the length of the key's ID and the ID follow
+	keyBytes         = 32
+	maxID            = 255
 )
 
 // current returns the key that encrypts the results of a tenant, and its ID.
@@ -117,13 +117,13 @@ func (c *Cipher) seal(ctx context.Context, p place, plain []byte) ([]byte, error
 		return nil, err
 	}
 	b := make([]byte, 0, 2+len(id)+len(plain)+aead.Overhead())
-	b = append(append(b, format, byte(len(id))), id...)
-	return aead.Seal(b, nil, plain, p.data(b)), nil
+	b = append(append(b, ciphertextFormat, byte(len(id))), id...)
+	return aead.Seal(b, nil, plain, p.additionalData(b)), nil
 }
 
 // open decrypts the ciphertext of a place.
 func (c *Cipher) open(ctx context.Context, p place, b []byte) ([]byte, error) {
-	if len(b) < 2 || b[0] != format || len(b) < 2+int(b[1]) {
+	if len(b) < 2 || b[0] != ciphertextFormat || len(b) < 2+int(b[1]) {
 		return nil, refused(p, "its %d bytes are no ciphertext of this version; a newer one may have written it", len(b))
 	}
 	header := b[:2+int(b[1])]
@@ -139,7 +139,7 @@ func (c *Cipher) open(ctx context.Context, p place, b []byte) ([]byte, error) {
 	if err != nil {
 		return nil, refused(p, "%w", err)
 	}
-	plain, err := aead.Open(nil, nil, b[len(header):], p.data(header))
+	plain, err := aead.Open(nil, nil, b[len(header):], p.additionalData(header))
 	if err != nil {
 		return nil, refused(p, "it was changed, or moved here from another record, or it was encrypted with another key that also had the ID %q", id)
 	}

@@ -21,21 +21,21 @@ import (
 //
 //	echo "$(date +%F-%H%M%S) $(openssl rand -base64 32)"
 //
-// A use reads the file again if the last time is a second ago, or if the key is not known.
-// It is not read again if it is a pipe. A file in which an ID has another key than this
-// KeyFile has read under it cannot be used, because the results of the first key could then
-// not be read. Make it with [ReadKeyFile]. Safe for concurrent use.
+// Each use of a key reads the file again if a second has passed since the last read, or if
+// the key is not known. A pipe is not read again. A file in which an ID has another key
+// than this KeyFile has read under it cannot be used, because the results of the first key
+// could then not be read. Make it with [ReadKeyFile]. Safe for concurrent use.
 type KeyFile struct {
 	path   string
 	warn   func(error)
 	reread func(ids, dropped []string)
 
-	mu     sync.Mutex
-	looked time.Time
-	failed string   // the error of the last read; empty: none
-	ids    []string // in the order of the file; the first encrypts
-	keys   map[string][]byte
-	used   map[string][]byte // all keys since the start, by their IDs
+	mu             sync.Mutex
+	lastRead       time.Time
+	failed         string   // the error of the last read; empty: none
+	ids            []string // in the order of the file; the first encrypts
+	keys           map[string][]byte
+	keysSinceStart map[string][]byte // by their IDs, also those that the file has no more
 }
 
 var _ Keys = (*KeyFile)(nil)
@@ -44,9 +44,9 @@ var _ Keys = (*KeyFile)(nil)
 const makeLine = `echo "$(date +%F-%H%M%S) $(openssl rand -base64 32)"`
 
 const (
-	lookEvery   = time.Second
-	maxKeyFile  = 64 << 10 // bytes
-	maxKeyIDLen = 64       // bytes, in a file
+	rereadInterval = time.Second
+	maxKeyFile     = 64 << 10 // bytes
+	maxKeyIDLen    = 64       // bytes, in a file
 )
 
 // ReadKeyFile reads a file of keys. Its error names the file, the line and what is wrong,
@@ -54,20 +54,20 @@ const (
 // until the error is another one; the last keys stay in use then. It must not block, nor
 // use the KeyFile. Nil: the error is dropped.
 func ReadKeyFile(path string, warn func(error)) (*KeyFile, error) {
-	f := &KeyFile{path: path, warn: warn, looked: time.Now(), used: map[string][]byte{}}
+	f := &KeyFile{path: path, warn: warn, lastRead: time.Now(), keysSinceStart: map[string][]byte{}}
 	ids, keys, err := f.read()
 	if err != nil {
 		return nil, err
 	}
-	f.use(ids, keys)
+	f.setKeys(ids, keys)
 	return f, nil
 }
 
-// OnReread sets a function that is called each time that other keys of the file are in use,
-// and when a file that could not be used is in order again, such as to log it. It gets the IDs of the keys, the one that encrypts first,
-// and those that the file had until then and has no more: results that such a key has
-// encrypted cannot be read. It must not block, nor use the KeyFile. Nil, the default:
-// nothing is called. Call it before the first use of f.
+// OnReread sets fn, which is called when the keys in use have changed, and when a file that
+// could not be used can be used again. ids has the IDs in use, the encrypting one first;
+// dropped has the IDs that are gone, whose results cannot be read any more. fn must not
+// block, nor use the KeyFile. Nil, the default: nothing is called. Call OnReread before the
+// first use of f.
 func (f *KeyFile) OnReread(fn func(ids, dropped []string)) { f.reread = fn }
 
 // Current implements Keys.
@@ -85,7 +85,7 @@ func (f *KeyFile) Key(_ context.Context, id string) ([]byte, error) {
 	f.refresh()
 	key, ok := f.keys[id]
 	if !ok { // another process may have got the key a moment before
-		f.looked = time.Time{}
+		f.lastRead = time.Time{}
 		f.refresh()
 		key, ok = f.keys[id]
 	}
@@ -95,21 +95,21 @@ func (f *KeyFile) Key(_ context.Context, id string) ([]byte, error) {
 	return key, nil
 }
 
-// refresh reads the file again, at most once in lookEvery. It compares the keys, because a
+// refresh reads the file again, at most once in rereadInterval. It compares the keys, because a
 // new content can have the time and the size of the last one. The caller holds mu.
 func (f *KeyFile) refresh() {
 	now := time.Now()
-	if now.Sub(f.looked) < lookEvery {
+	if now.Sub(f.lastRead) < rereadInterval {
 		return
 	}
-	f.looked = now
+	f.lastRead = now
 	if info, err := os.Stat(f.path); err == nil && info.Mode()&(fs.ModeNamedPipe|fs.ModeCharDevice) != 0 {
 		return // a pipe can be read once only
 	}
 	ids, keys, err := f.read()
 	if err != nil {
 		if err.Error() != f.failed && f.warn != nil {
-			f.warn(fmt.Errorf("%w; the last keys stay in use; mend the file before this process starts again, because a start takes it as it is", err))
+			f.warn(fmt.Errorf("%w; the last keys stay in use; mend the file before this process starts again, because a new process has no earlier keys to compare it with", err))
 		}
 		f.failed = err.Error()
 		return
@@ -118,16 +118,16 @@ func (f *KeyFile) refresh() {
 		return
 	}
 	dropped := slices.DeleteFunc(slices.Clone(f.ids), func(id string) bool { return keys[id] != nil })
-	f.use(ids, keys)
+	f.setKeys(ids, keys)
 	if f.reread != nil {
 		f.reread(slices.Clone(ids), dropped)
 	}
 }
 
-// use replaces the keys.
-func (f *KeyFile) use(ids []string, keys map[string][]byte) {
+// setKeys replaces the keys.
+func (f *KeyFile) setKeys(ids []string, keys map[string][]byte) {
 	f.ids, f.keys, f.failed = ids, keys, ""
-	maps.Copy(f.used, keys)
+	maps.Copy(f.keysSinceStart, keys)
 }
 
 // read reads the file.
@@ -175,7 +175,7 @@ func (f *KeyFile) read() (ids []string, keys map[string][]byte, err error) {
 		case lines[id] > 0:
 			return nil, nil, bad("the ID is that of line %d; delete one of the two lines, if no process uses them yet; otherwise the one that the other processes do not have. A new key needs a new ID, such as from: %s", lines[id], makeLine)
 		}
-		if old, ok := f.used[id]; ok && !bytes.Equal(old, key) {
+		if old, ok := f.keysSinceStart[id]; ok && !bytes.Equal(old, key) {
 			return nil, nil, bad("the ID %q has another key than this process has used under it; put the line of the old key back, as the other processes have it. A new key needs a new ID, such as from: %s", id, makeLine)
 		}
 		ids = append(ids, id)

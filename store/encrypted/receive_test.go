@@ -23,7 +23,7 @@ func TestReceive_Result_IsEncrypted(t *testing.T) {
 	st := (&encrypted.Cipher{Keys: newRing("new"), RequireEncrypted: true}).Store(inner)
 	to, ok := store.As[store.Receiver](st)
 	if !ok {
-		t.Fatal("the encrypted store takes over no records")
+		t.Fatal("the encrypted store cannot receive records")
 	}
 	step := store.Step{Name: "charge", Outcome: result(2), Recorded: time.Unix(1, 0).UTC()}
 	got, err := to.Receive(t.Context(), f.Record, []store.Step{step})

@@ -18,14 +18,14 @@ func (c *Cipher) proposal(ctx context.Context, p *store.Proposal) (err error) {
 		}
 	}
 	p.Error = c.sealText(ctx, p.Key, p.Error)
-	p.Outcome, err = c.sealOutcome(ctx, outcomeOf(p.Key, p.Owner, p.State), p.Outcome)
+	p.Outcome, err = c.sealOutcome(ctx, outcomePlaceOf(p.Key, p.Owner, p.State), p.Outcome)
 	return err
 }
 
 // settlement encrypts the settlement of a claim.
 func (c *Cipher) settlement(ctx context.Context, l store.Lease, s *store.Settlement) (err error) {
 	s.Error = c.sealText(ctx, l.Key, s.Error)
-	s.Outcome, err = c.sealOutcome(ctx, outcomeOf(l.Key, l.Owner, s.State), s.Outcome)
+	s.Outcome, err = c.sealOutcome(ctx, outcomePlaceOf(l.Key, l.Owner, s.State), s.Outcome)
 	return err
 }
 
@@ -62,7 +62,7 @@ func (c *Cipher) openOutcome(ctx context.Context, r *store.Record) (store.Outcom
 	case r.State == store.Completed && o.Equal(store.Outcome{Code: o.Code, Codec: Codec, Gone: true}):
 		return store.Outcome{Code: o.Code, Gone: true}, nil
 	}
-	return c.openStep(ctx, outcomeOf(r.Key, r.Owner, r.State), &store.Step{Outcome: o})
+	return c.openStep(ctx, outcomePlaceOf(r.Key, r.Owner, r.State), &store.Step{Outcome: o})
 }
 
 // sealStep returns the outcome with which a store keeps a step. All that the step has is
@@ -99,7 +99,7 @@ func (c *Cipher) openStep(ctx context.Context, p place, s *store.Step) (store.Ou
 	return sealed.Outcome, nil
 }
 
-// textPrefix begins the text of an error that is encrypted. Base64 follows.
+// textPrefix marks the text of an error that is encrypted; base64 follows.
 const textPrefix = Codec + ":"
 
 // sealText encrypts the text of an error. It does not fail, so that a claim can be given

@@ -128,7 +128,7 @@ func (l lister) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found,
 	}
 }
 
-// receiver is an encryptedStore that takes over records.
+// receiver is an encryptedStore that can receive records.
 type receiver struct {
 	*encryptedStore
 	rest  store.Store
@@ -145,7 +145,7 @@ func (r receiver) Receive(ctx context.Context, record store.Record, steps []stor
 		return f, err
 	}
 	record.LastError = c.sealText(ctx, record.Key, record.LastError)
-	if record.Outcome, err = c.sealOutcome(ctx, outcomeOf(record.Key, record.Owner, record.State), record.Outcome); err != nil {
+	if record.Outcome, err = c.sealOutcome(ctx, outcomePlaceOf(record.Key, record.Owner, record.State), record.Outcome); err != nil {
 		return f, err
 	}
 	sealed := make([]store.Step, len(steps))
@@ -165,7 +165,7 @@ func checkClear(r *store.Record, steps []store.Step) error {
 	const why = "it is encrypted already; give the keys of the store that it comes from: --from-encryption-keys, or in Go that store's Cipher.Store"
 	switch {
 	case r.Outcome.Codec == Codec:
-		return refused(outcomeOf(r.Key, r.Owner, r.State), why)
+		return refused(outcomePlaceOf(r.Key, r.Owner, r.State), why)
 	case strings.HasPrefix(r.LastError, textPrefix):
 		return refused(place{kind: textPlace, key: r.Key}, why)
 	}
@@ -188,8 +188,8 @@ func (j journaled) Unwrap() store.Store { return j.rest }
 
 // journal keeps encrypted steps, in a store or in a transaction.
 type journal struct {
-	sealer *Cipher
-	inner  store.Journal
+	stepCipher *Cipher
+	inner      store.Journal
 }
 
 // RecordStep implements store.Journal. A step that is sent again has another ciphertext,
@@ -197,7 +197,7 @@ type journal struct {
 func (j journal) RecordStep(ctx context.Context, l store.Lease, s store.Step) error {
 	plain := s
 	var err error
-	if s.Outcome, err = j.sealer.sealStep(ctx, place{stepPlace, l.Key, s.Name}, &plain); err != nil {
+	if s.Outcome, err = j.stepCipher.sealStep(ctx, place{stepPlace, l.Key, s.Name}, &plain); err != nil {
 		return err
 	}
 	changed := j.inner.RecordStep(ctx, l, s)
@@ -226,7 +226,7 @@ func (j journal) Steps(ctx context.Context, l store.Lease) ([]store.Step, error)
 	opened := make([]store.Step, len(steps))
 	for i := range steps {
 		opened[i] = steps[i]
-		if opened[i].Outcome, err = j.sealer.openStep(ctx, place{stepPlace, l.Key, steps[i].Name}, &steps[i]); err != nil {
+		if opened[i].Outcome, err = j.stepCipher.openStep(ctx, place{stepPlace, l.Key, steps[i].Name}, &steps[i]); err != nil {
 			return nil, err
 		}
 	}

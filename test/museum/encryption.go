@@ -7,33 +7,33 @@ const encryption = "store/encrypted"
 var encryptions = []Mutant{
 	{
 		Name: "encryption: a ciphertext fits each key", Rule: "encrypted",
-		Dir: encryption, Func: "place.data", Package: encryption, Run: "TestGet_CiphertextOfAnotherPlace_Refused",
+		Dir: encryption, Func: "place.additionalData", Package: encryption, Run: "TestGet_CiphertextOfAnotherPlace_Refused",
 		Old: "p.key.Tenant, p.key.Value, p.name", New: "p.key.Tenant, p.name",
 	},
 	{
 		Name: "encryption: the fields of a place run together", Rule: "encrypted",
-		Dir: encryption, Func: "place.data", Package: encryption, Run: "TestGet_CiphertextOfAnotherPlace_Refused",
+		Dir: encryption, Func: "place.additionalData", Package: encryption, Run: "TestGet_CiphertextOfAnotherPlace_Refused",
 		Old: "binary.AppendUvarint(b, uint64(len(field)))", New: "binary.AppendUvarint(b, 0)[:len(b)]",
 	},
 	{
 		Name: "encryption: a step is accepted as a result", Rule: "encrypted",
-		Dir: encryption, Func: "place.data", Package: encryption, Run: "TestSteps_MadeOfResult_Refused",
+		Dir: encryption, Func: "place.additionalData", Package: encryption, Run: "TestSteps_MadeOfResult_Refused",
 		Old: "append(make([]byte, 0, 128), p.kind)", New: "append(make([]byte, 0, 128), p.kind*0)",
 	},
 	{
 		Name: "encryption: a result of an earlier claim is accepted", Rule: "encrypted",
-		Dir: encryption, Func: "outcomeOf", Package: encryption, Run: "TestGet_ResultOfEarlierClaim_Refused",
+		Dir: encryption, Func: "outcomePlaceOf", Package: encryption, Run: "TestGet_ResultOfEarlierClaim_Refused",
 		Old: "string(owner[:])", New: "string(owner[:0])",
 	},
 	{
 		Name: "encryption: a failure can be made a success", Rule: "encrypted",
-		Dir: encryption, Func: "outcomeOf", Package: encryption, Run: "TestGet_AnyByteOfResultChanged_Refused",
+		Dir: encryption, Func: "outcomePlaceOf", Package: encryption, Run: "TestGet_AnyByteOfResultChanged_Refused",
 		Old: "[]byte{byte(state)}", New: "[]byte{byte(state) * 0}",
 	},
 	{
 		Name: "encryption: all texts have one nonce", Rule: "encrypted",
 		Dir: encryption, Func: "(*Cipher).seal", Package: encryption, Run: "TestSettle_SameResult_EachNonceIsNew",
-		Old: "return aead.Seal(b, nil, plain, p.data(b)), nil",
+		Old: "return aead.Seal(b, nil, plain, p.additionalData(b)), nil",
 		New: `
 			block, err := aes.NewCipher(key)
 			if err != nil {
@@ -44,7 +44,7 @@ var encryptions = []Mutant{
 				return nil, err
 			}
 			nonce := make([]byte, gcm.NonceSize())
-			return gcm.Seal(append(b, nonce...), nonce, plain, p.data(b)), nil`,
+			return gcm.Seal(append(b, nonce...), nonce, plain, p.additionalData(b)), nil`,
 	},
 	{
 		Name: "encryption: a record whose key is not known counts as absent", Rule: "rule 11",
@@ -118,13 +118,13 @@ var encryptions = []Mutant{
 	},
 	{
 		Name: "encryption: the keys that have left the file are forgotten", Rule: "encrypted",
-		Dir: encryption, Func: "(*KeyFile).use", Package: encryption, Run: "TestKeyFile_IDWithAnotherKey_LastKeysStay",
-		Old: "maps.Copy(f.used, keys)", New: "f.used = maps.Clone(keys)",
+		Dir: encryption, Func: "(*KeyFile).setKeys", Package: encryption, Run: "TestKeyFile_IDWithAnotherKey_LastKeysStay",
+		Old: "maps.Copy(f.keysSinceStart, keys)", New: "f.keysSinceStart = maps.Clone(keys)",
 	},
 	{
 		Name: "encryption: a key file that could not be read is not read again", Rule: "encrypted",
 		Dir: encryption, Func: "(*KeyFile).refresh", Package: encryption, Run: "TestKeyFile_UnreadableThenMended_IsReadAgain",
-		Old: "f.failed = err.Error()", New: "f.failed, f.looked = err.Error(), now.Add(time.Hour)",
+		Old: "f.failed = err.Error()", New: "f.failed, f.lastRead = err.Error(), now.Add(time.Hour)",
 	},
 	{
 		Name: "encryption: a new order of the keys goes unseen", Rule: "encrypted",

@@ -149,6 +149,6 @@ var moves = []Mutant{
 	{
 		Name: "a received result is stored in the clear", Rule: "encrypted",
 		Dir: "store/encrypted", Func: "receiver.Receive", Package: "store/encrypted", Run: "TestReceive_Result_IsEncrypted",
-		Old: "record.Outcome, err = c.sealOutcome(ctx, outcomeOf(record.Key, record.Owner, record.State), record.Outcome)", New: "err = ctx.Err()",
+		Old: "record.Outcome, err = c.sealOutcome(ctx, outcomePlaceOf(record.Key, record.Owner, record.State), record.Outcome)", New: "err = ctx.Err()",
 	},
 }
