@@ -73,7 +73,7 @@ type Waiter interface {
 	Wait(ctx context.Context, seen Seen) error
 }
 
-// Receiver is a store that takes over records of another store, for a move from one
+// Receiver is a store that can receive records of another store, for a move from one
 // store to another; see package moved.
 type Receiver interface {
 	// Receive stores r and its steps as they are, with their times, fence and owner, in

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"github.com/semel-go/semel/store"
 )
@@ -54,7 +53,7 @@ func Copy(ctx context.Context, to, from store.Store, o *CopyOptions) (CopyStats,
 	if o == nil {
 		o = &CopyOptions{}
 	}
-	c, err := newCarrier(to, from)
+	m, err := newMover(to, from)
 	if err != nil {
 		return CopyStats{}, err
 	}
@@ -62,7 +61,7 @@ func Copy(ctx context.Context, to, from store.Store, o *CopyOptions) (CopyStats,
 	if !ok {
 		return CopyStats{}, errors.New("moved: the old store cannot list its records; it must implement store.Lister")
 	}
-	run := &copying{options: o, carrier: c, found: make(chan store.Found)}
+	run := &copying{options: o, mover: m, found: make(chan store.Found)}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	workers := o.Workers
@@ -87,32 +86,31 @@ func Copy(ctx context.Context, to, from store.Store, o *CopyOptions) (CopyStats,
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	return run.stats(), err
+	return run.statsSoFar(), err
 }
 
 // copying is one run of Copy.
 type copying struct {
 	options *CopyOptions
-	carrier *carrier
+	mover   *mover
 	found   chan store.Found
 
-	counts [7]atomic.Int64 // of the fields of CopyStats, in their order
+	mu    sync.Mutex
+	stats CopyStats
 }
 
-// The places in counts.
-const (
-	countRead = iota
-	countCopied
-	countThere
-	countExpired
-	countInFlight
-	countTombstones
-	countUnreadable
-)
+// count adds one to a field of stats, and returns the sum.
+func (c *copying) count(field *int64) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*field++
+	return *field
+}
 
-func (c *copying) stats() CopyStats {
-	n := func(i int) int64 { return c.counts[i].Load() }
-	return CopyStats{n(countRead), n(countCopied), n(countThere), n(countExpired), n(countInFlight), n(countTombstones), n(countUnreadable)}
+func (c *copying) statsSoFar() CopyStats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stats
 }
 
 // read hands the records of the old store to the workers.
@@ -130,15 +128,15 @@ func (c *copying) read(ctx context.Context, list store.Lister) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		if n := c.counts[countRead].Add(1); n%progressEvery == 0 && c.options.Progress != nil {
-			c.options.Progress(c.stats())
+		if n := c.count(&c.stats.Read); n%progressEvery == 0 && c.options.Progress != nil {
+			c.options.Progress(c.statsSoFar())
 		}
 	}
 	return nil
 }
 
 func (c *copying) unreadable(err error) {
-	c.counts[countUnreadable].Add(1)
+	c.count(&c.stats.Unreadable)
 	if c.options.Unreadable != nil {
 		c.options.Unreadable(err)
 	}
@@ -146,14 +144,14 @@ func (c *copying) unreadable(err error) {
 
 // copy copies one record.
 func (c *copying) copy(ctx context.Context, f *store.Found) error {
-	for range tries {
+	for range maxReads {
 		r := &f.Record
 		switch {
 		case r.Expired(f.Now):
-			c.counts[countExpired].Add(1)
+			c.count(&c.stats.Expired)
 			return nil
 		case r.State == store.Processing && !r.Lapsed(f.Now):
-			c.counts[countInFlight].Add(1)
+			c.count(&c.stats.InFlight)
 			if c.options.InFlight != nil {
 				c.options.InFlight(*r)
 			}
@@ -161,46 +159,42 @@ func (c *copying) copy(ctx context.Context, f *store.Found) error {
 		case c.options.DryRun:
 			return c.wouldCopy(ctx, r)
 		}
-		got, tombstone, err := c.carrier.carry(ctx, r)
+		got, tombstone, err := c.mover.move(ctx, r)
 		switch {
 		case err == nil:
-			c.count(got.Won, tombstone)
+			c.countReceived(got.Won, tombstone)
 			return nil
 		case !errors.Is(err, errChanged):
 			return err
 		}
-		if *f, err = c.carrier.from.Get(ctx, r.Key); errors.Is(err, store.ErrNotFound) {
-			c.counts[countExpired].Add(1) // it was swept
+		if *f, err = c.mover.from.Get(ctx, r.Key); errors.Is(err, store.ErrNotFound) {
+			c.count(&c.stats.Expired) // it was swept
 			return nil
 		} else if err != nil {
 			return fmt.Errorf("moved: read the old store: %w", err)
 		}
 	}
-	c.counts[countInFlight].Add(1) // a busy key
+	c.count(&c.stats.InFlight) // a busy key
 	return nil
 }
 
-func (c *copying) count(copied, tombstone bool) {
-	if !copied {
-		c.counts[countThere].Add(1)
+// countReceived counts an answer of store.Receiver.
+func (c *copying) countReceived(written, tombstone bool) {
+	if !written {
+		c.count(&c.stats.There)
 		return
 	}
-	c.counts[countCopied].Add(1)
+	c.count(&c.stats.Copied)
 	if tombstone {
-		c.counts[countTombstones].Add(1)
+		c.count(&c.stats.Tombstones)
 	}
 }
 
-// wouldCopy counts what carry would do.
+// wouldCopy counts what move would do.
 func (c *copying) wouldCopy(ctx context.Context, r *store.Record) error {
-	there, err := c.carrier.to.Get(ctx, r.Key)
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		c.count(true, false)
-	case err != nil:
-		return fmt.Errorf("moved: read the new store: %w", err)
-	default:
-		c.count(r.Later(&there.Record), false)
+	_, ok, err := c.mover.inNewStore(ctx, r)
+	if err == nil {
+		c.countReceived(!ok, false)
 	}
-	return nil
+	return err
 }

@@ -3,8 +3,8 @@
 //
 // A move has three parts. First, [Copy] copies the records while the processes still use
 // the old store; this part may be left out. Second, all processes stop, and start again
-// with the store that [New] makes of both: before each claim of a key it takes the key's
-// record over from the old store, which is only read. Third, Copy copies the rest,
+// with the store that [New] makes of both: before each claim of a key it moves the key's
+// record to the new store; the old one is only read. Third, Copy copies the rest,
 // [Verify] compares, and the processes start with the new store alone. The page
 // docs/migrate.md has the commands.
 //

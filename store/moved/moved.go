@@ -9,12 +9,12 @@ import (
 )
 
 // New makes a store of a new one and the old one that it replaces. Before a claim, and
-// before a read, it takes the record of the key over from the old store, if that has one
-// that has not expired: so a call that ran in the old store is answered, refused or
-// awaited as if nothing had been moved. It costs each claim and each read a read of the
-// old store, and one of the new store if the old one has a record. If the old store does
-// not answer, no claim is made. If the old store has a record and the new one does not
-// take it over, the record comes with the error. All else goes to the new store alone;
+// before a read, it moves the record of the key from the old store to the new one, if the
+// old store has one that has not expired: so a call that ran in the old store is answered,
+// refused or awaited as if nothing had been moved. It costs each claim and each read a read
+// of the old store, and one of the new store if the old one has a record. If the old store
+// does not answer, no claim is made. If the old store has a record and the new one does not
+// receive it, the record comes with the error. All other methods go to the new store alone;
 // the old one is only read.
 //
 // New waits up to [MaxClockWait] until the clock of the new store is past the old one's,
@@ -23,21 +23,21 @@ import (
 // store is no store.Receiver or if a clock cannot be read. The store is safe for
 // concurrent use, and closes neither of the two.
 func New(ctx context.Context, to, from store.Store) (store.Store, error) {
-	c, err := newCarrier(to, from)
+	m, err := newMover(to, from)
 	if err != nil {
 		return nil, err
 	}
 	if err := waitForClock(ctx, to, from); err != nil {
 		return nil, err
 	}
-	return &movedStore{to, c}, nil
+	return &movedStore{to, m}, nil
 }
 
 // movedStore is the new store, into which the records of the old one come as they are
 // needed.
 type movedStore struct {
 	store.Store
-	carrier *carrier
+	mover *mover
 }
 
 // Unwrap lets store.As find the optional interfaces of the new store.
@@ -45,7 +45,7 @@ func (s *movedStore) Unwrap() store.Store { return s.Store }
 
 // Claim implements store.Store.
 func (s *movedStore) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
-	f, ok, err := s.take(ctx, p.Key)
+	f, ok, err := s.receive(ctx, p.Key)
 	switch {
 	case err != nil:
 		return f, err
@@ -57,7 +57,7 @@ func (s *movedStore) Claim(ctx context.Context, p store.Proposal) (store.Found, 
 
 // Get implements store.Store.
 func (s *movedStore) Get(ctx context.Context, k store.Key) (store.Found, error) {
-	f, ok, err := s.take(ctx, k)
+	f, ok, err := s.receive(ctx, k)
 	switch {
 	case err != nil:
 		return f, err
@@ -68,17 +68,17 @@ func (s *movedStore) Get(ctx context.Context, k store.Key) (store.Found, error) 
 	return s.Store.Get(ctx, k)
 }
 
-// tries bounds how often a record of the old store is read that keeps changing, which it
+// maxReads bounds how often a record of the old store is read that keeps changing, which it
 // does only if a process still uses that store.
-const tries = 8
+const maxReads = 8
 
-// take takes over the record of a key from the old store. If that has none that counts,
+// receive moves the record of a key from the old store. If that has none that counts,
 // ok is false. Otherwise the result is the record that the new store has then. With an
 // error, the result is the record of one of the stores if one was found.
-func (s *movedStore) take(ctx context.Context, k store.Key) (f store.Found, ok bool, err error) {
+func (s *movedStore) receive(ctx context.Context, k store.Key) (f store.Found, ok bool, err error) {
 	var old store.Found // the last that was found
-	for range tries {
-		read, err := s.carrier.from.Get(ctx, k)
+	for range maxReads {
+		read, err := s.mover.from.Get(ctx, k)
 		if read.Record.Key == k {
 			old = read
 		}
@@ -90,9 +90,9 @@ func (s *movedStore) take(ctx context.Context, k store.Key) (f store.Found, ok b
 		case old.Record.Expired(old.Now):
 			return f, false, nil
 		}
-		f, ok, err = s.carrier.there(ctx, &old.Record)
+		f, ok, err = s.mover.inNewStore(ctx, &old.Record)
 		if err == nil && !ok {
-			f, _, err = s.carrier.carry(ctx, &old.Record)
+			f, _, err = s.mover.move(ctx, &old.Record)
 		}
 		switch {
 		case err == nil:

@@ -13,7 +13,7 @@ import (
 	"github.com/semel-go/semel/store/shardstore"
 )
 
-func TestClaim_RecordInOldStore_IsTakenOver(t *testing.T) {
+func TestClaim_RecordInOldStore_IsReceived(t *testing.T) {
 	to, from := stores()
 	old := newService(t, from, semel.Retry)
 	first, err := old.call("done")
@@ -50,7 +50,7 @@ func TestClaim_RecordInOldStore_IsTakenOver(t *testing.T) {
 	}
 }
 
-func TestGet_RecordInOldStore_IsTakenOver(t *testing.T) {
+func TestGet_RecordInOldStore_IsReceived(t *testing.T) {
 	to, from := stores()
 	st := join(t, to, from)
 	for _, s := range states {
@@ -97,7 +97,7 @@ func TestClaim_OldStoreDown_IsRefused(t *testing.T) {
 	}
 }
 
-// refusing is a store that takes over nothing.
+// refusing is a store that receives nothing.
 type refusing struct{ *clocked }
 
 func (refusing) Receive(context.Context, store.Record, []store.Step) (store.Found, error) {
@@ -278,7 +278,7 @@ func TestNew_UnfitStore_IsError(t *testing.T) {
 	}{
 		"no new store":         {nil, from, "nil"},
 		"no old store":         {to, nil, "nil"},
-		"cannot take over":     {bare, from, "store.Receiver"},
+		"cannot receive":       {bare, from, "store.Receiver"},
 		"an old without clock": {to, struct{ store.Store }{from}, "store.Timers"},
 	} {
 		if _, err := moved.New(t.Context(), c.to, c.from); err == nil || !strings.Contains(err.Error(), c.want) {

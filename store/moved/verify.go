@@ -36,7 +36,7 @@ type Difference struct {
 // and calls report with each difference; nil: they are only counted. It changes nothing.
 // Stop the processes that use the old store first.
 func Verify(ctx context.Context, to, from store.Store, report func(Difference)) (s VerifyStats, err error) {
-	c, err := newCarrier(to, from)
+	m, err := newMover(to, from)
 	if err != nil {
 		return s, err
 	}
@@ -56,7 +56,7 @@ func Verify(ctx context.Context, to, from store.Store, report func(Difference)) 
 			return s, fmt.Errorf("moved: list the old store: %w", err)
 		}
 		s.Read++
-		if err := c.compare(ctx, &f, &s, report); errors.Is(err, store.ErrCorrupt) {
+		if err := m.compare(ctx, &f, &s, report); errors.Is(err, store.ErrCorrupt) {
 			s.Unreadable++
 			report(Difference{f.Record.Key, "cannot be read: " + err.Error()})
 		} else if err != nil {
@@ -67,13 +67,13 @@ func Verify(ctx context.Context, to, from store.Store, report func(Difference)) 
 }
 
 // compare compares a record of the old store with the record that the new store has.
-func (c *carrier) compare(ctx context.Context, f *store.Found, s *VerifyStats, report func(Difference)) error {
+func (m *mover) compare(ctx context.Context, f *store.Found, s *VerifyStats, report func(Difference)) error {
 	r := &f.Record
 	if r.Expired(f.Now) {
 		s.Expired++
 		return nil
 	}
-	there, err := c.to.Get(ctx, r.Key)
+	current, err := m.to.Get(ctx, r.Key)
 	switch {
 	case errors.Is(err, store.ErrNotFound) && r.State == store.Processing && !r.Lapsed(f.Now):
 		s.InFlight++
@@ -85,11 +85,11 @@ func (c *carrier) compare(ctx context.Context, f *store.Found, s *VerifyStats, r
 		return nil
 	case err != nil:
 		return fmt.Errorf("moved: read the new store: %w", err)
-	case there.Record.Later(r):
+	case current.Record.Later(r):
 		s.Later++
 		return nil
 	}
-	problem, err := c.difference(ctx, r, &there.Record)
+	problem, err := m.difference(ctx, r, &current.Record)
 	switch {
 	case errors.Is(err, errChanged):
 		problem = "still changes in the old store"
@@ -99,7 +99,7 @@ func (c *carrier) compare(ctx context.Context, f *store.Found, s *VerifyStats, r
 		report(Difference{r.Key, problem})
 	case err != nil:
 		return err
-	case there.Record.Outcome.Gone && !r.Outcome.Gone:
+	case current.Record.Outcome.Gone && !r.Outcome.Gone:
 		s.Tombstones++
 	default:
 		s.Same++
@@ -108,7 +108,7 @@ func (c *carrier) compare(ctx context.Context, f *store.Found, s *VerifyStats, r
 }
 
 // difference names the fields that differ; empty: none does.
-func (c *carrier) difference(ctx context.Context, old, moved *store.Record) (fields string, err error) {
+func (m *mover) difference(ctx context.Context, old, moved *store.Record) (fields string, err error) {
 	differs := func(name string, same bool) {
 		if !same {
 			if fields != "" {
@@ -131,12 +131,12 @@ func (c *carrier) difference(ctx context.Context, old, moved *store.Record) (fie
 	differs("created", old.Created.Equal(moved.Created))
 	differs("updated", old.Updated.Equal(moved.Updated))
 	differs("expires", old.Expires.Equal(moved.Expires))
-	steps, err := c.steps(ctx, old)
+	steps, err := m.steps(ctx, old)
 	if err != nil {
 		return "", err
 	}
 	if len(steps) > 0 && fields == "" {
-		journal, _ := store.As[store.Journal](c.to)
+		journal, _ := store.As[store.Journal](m.to)
 		others, err := journal.Steps(ctx, moved.Lease())
 		if err != nil {
 			return "", fmt.Errorf("moved: read the steps in the new store: %w", err)

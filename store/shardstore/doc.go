@@ -20,12 +20,11 @@
 //
 // # When the set of names changes
 //
-// A shard that is added to n others takes over one key in n+1; the other keys
-// stay. The keys of a shard that is removed spread over the others. A new name for
+// A shard that is added to n others gets one key in n+1; the other keys stay. The keys of a shard that is removed spread over the others. A new name for
 // a shard removes one and adds one. Records do not move, so a key that moves
 // loses its record and its protection:
 //
-//   - a duplicate of a moved key runs again
+//   - a duplicate of a moved key runs the operation again
 //   - a moved key that is in flight can be claimed a second time
 //   - a moved key that is parked as unknown is free
 //   - its fence may be lower, if the new shard's clock is behind

@@ -85,11 +85,11 @@ func (l lister) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found,
 					break
 				}
 			}
-			err := l.list(ctx, i, g, func(fd store.Found, err error) bool {
+			err := l.list(ctx, i, g, func(found store.Found, err error) bool {
 				if err == nil {
 					given++
 				}
-				return yield(fd, err)
+				return yield(found, err)
 			})
 			if errors.Is(err, errStopped) {
 				return
@@ -108,18 +108,18 @@ var errStopped = errors.New("the caller wants no more records")
 func (l lister) list(ctx context.Context, i int, f store.Filter, yield func(store.Found, error) bool) error {
 	ctx, cancel := store.PartContext(ctx)
 	defer cancel()
-	for fd, err := range l.listers[i].List(ctx, f) {
+	for found, err := range l.listers[i].List(ctx, f) {
 		if err != nil && !errors.Is(err, store.ErrCorrupt) { // after ErrCorrupt the shard's list continues
 			return err
 		}
-		if !yield(fd, l.shards[i].wrap(err)) {
+		if !yield(found, l.shards[i].wrap(err)) {
 			return errStopped
 		}
 	}
 	return nil
 }
 
-// receiver takes over a record into the key's shard.
+// receiver receives a record in the key's shard.
 type receiver struct {
 	*Store
 	rest      store.Store

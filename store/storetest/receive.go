@@ -21,7 +21,7 @@ var receiveChecks = []check{
 	{"a context that ended before the call: an error, and no change", receiveContext},
 }
 
-// receiver skips the check if the store takes over no records.
+// receiver skips the check if the store cannot receive records.
 func (b *bed) receiver() store.Receiver {
 	r, ok := store.As[store.Receiver](b.st)
 	if !ok {

@@ -5,8 +5,8 @@ package museum
 var moves = []Mutant{
 	{
 		Name: "the old store is not asked before a claim", Rule: "moved",
-		Dir: moved, Func: "(*movedStore).Claim", Package: moved, Run: "TestClaim_RecordInOldStore_IsTakenOver",
-		Old: "f, ok, err := s.take(ctx, p.Key)", New: "f, ok, err := store.Found{}, false, error(nil)",
+		Dir: moved, Func: "(*movedStore).Claim", Package: moved, Run: "TestClaim_RecordInOldStore_IsReceived",
+		Old: "f, ok, err := s.receive(ctx, p.Key)", New: "f, ok, err := store.Found{}, false, error(nil)",
 	},
 	{
 		Name: "a store that may not make its schema changes another program's file", Rule: "moved",
@@ -15,37 +15,37 @@ var moves = []Mutant{
 	},
 	{
 		Name: "the old store is not asked before a read", Rule: "moved",
-		Dir: moved, Func: "(*movedStore).Get", Package: moved, Run: "TestGet_RecordInOldStore_IsTakenOver",
-		Old: "f, ok, err := s.take(ctx, k)", New: "f, ok, err := store.Found{}, false, error(nil)",
+		Dir: moved, Func: "(*movedStore).Get", Package: moved, Run: "TestGet_RecordInOldStore_IsReceived",
+		Old: "f, ok, err := s.receive(ctx, k)", New: "f, ok, err := store.Found{}, false, error(nil)",
 	},
 	{
 		Name: "a record in flight in the old store is ignored", Rule: "moved",
-		Dir: moved, Func: "(*movedStore).take", Package: moved, Run: "TestClaim_InFlightInOldStore_IsNotRunTwice",
+		Dir: moved, Func: "(*movedStore).receive", Package: moved, Run: "TestClaim_InFlightInOldStore_IsNotRunTwice",
 		Old: "case old.Record.Expired(old.Now):", New: "case old.Record.Expired(old.Now), old.Record.State == store.Processing:",
 	},
 	{
 		Name: "an old store that does not answer counts as empty", Rule: "rule 11",
-		Dir: moved, Func: "(*movedStore).take", Package: moved, Run: "TestClaim_OldStoreDown_IsRefused",
+		Dir: moved, Func: "(*movedStore).receive", Package: moved, Run: "TestClaim_OldStoreDown_IsRefused",
 		Old: "case errors.Is(err, store.ErrNotFound):", New: "case err != nil:",
 	},
 	{
 		Name: "the steps of a record stay in the old store", Rule: "steps",
-		Dir: moved, Func: "(*carrier).carry", Package: moved, Run: "TestClaim_StepsInOldStore_DoNotRunAgain",
-		Old: "c.receiver.Receive(ctx, *r, steps)", New: "c.receiver.Receive(ctx, *r, nil)",
+		Dir: moved, Func: "(*mover).move", Package: moved, Run: "TestClaim_StepsInOldStore_DoNotRunAgain",
+		Old: "m.receiver.Receive(ctx, *r, steps)", New: "m.receiver.Receive(ctx, *r, nil)",
 	},
 	{
 		Name: "a saga that is moved has no timer", Rule: "saga 7",
-		Dir: moved, Func: "(*carrier).carry", Package: moved, Run: "TestCopy_Saga_HasTimer",
+		Dir: moved, Func: "(*mover).move", Package: moved, Run: "TestCopy_Saga_HasTimer",
 		Old: "protocol.IsSaga(r.Key) && !r.State.Terminal()", New: "protocol.IsSaga(r.Key) && r.State.Terminal()",
 	},
 	{
 		Name: "a record that changes in the old store is forgotten when that store is down", Rule: "rule 11",
-		Dir: moved, Func: "(*movedStore).take", Package: moved, Run: "TestClaim_NewStoreDoesNotTakeRecord_UnprotectedCallDoesNotRun",
+		Dir: moved, Func: "(*movedStore).receive", Package: moved, Run: "TestClaim_NewStoreDoesNotTakeRecord_UnprotectedCallDoesNotRun",
 		Old: "if read.Record.Key == k {", New: "if true {",
 	},
 	{
 		Name: "an error of the new store hides the record of the old one, so that a call runs without one", Rule: "rule 11",
-		Dir: moved, Func: "(*movedStore).take", Package: moved, Run: "TestClaim_NewStoreDoesNotTakeRecord_UnprotectedCallDoesNotRun",
+		Dir: moved, Func: "(*movedStore).receive", Package: moved, Run: "TestClaim_NewStoreDoesNotTakeRecord_UnprotectedCallDoesNotRun",
 		Old: `
 			case !errors.Is(err, errChanged):
 				return withoutOutcome(old), false, err`,
@@ -55,15 +55,15 @@ var moves = []Mutant{
 	},
 	{
 		Name: "each read of a saga sets its timer again", Rule: "saga 7",
-		Dir: moved, Func: "(*movedStore).take", Package: moved, Run: "TestGet_SagaOfOldStore_WorkerLooksAFewTimes",
+		Dir: moved, Func: "(*movedStore).receive", Package: moved, Run: "TestGet_SagaOfOldStore_WorkerLooksAFewTimes",
 		Old: "if err == nil && !ok {", New: "if err == nil {",
 	},
 	{
 		Name: "the record of a saga is there before its timer", Rule: "saga 7",
-		Dir: moved, Func: "(*carrier).carry", Package: moved, Run: "TestGet_OpenSagaOfOldStore_TimerIsThereBeforeRecord",
-		Old: "if err := c.setTimer(ctx, r.Key); err != nil {",
+		Dir: moved, Func: "(*mover).move", Package: moved, Run: "TestGet_OpenSagaOfOldStore_TimerIsThereBeforeRecord",
+		Old: "if err := m.setTimer(ctx, r.Key); err != nil {",
 		New: `
-			defer func() { err = errors.Join(err, c.setTimer(ctx, r.Key)) }()
+			defer func() { err = errors.Join(err, m.setTimer(ctx, r.Key)) }()
 			if err := error(nil); err != nil {`,
 	},
 	{

@@ -87,7 +87,7 @@ func fillStore(t *testing.T, url string, records int) {
 	defer st.Close()
 	to, ok := store.As[store.Receiver](st)
 	if !ok {
-		t.Fatalf("%s takes over no records", u)
+		t.Fatalf("%s cannot receive records", u)
 	}
 	now := store.Time(store.Micros(time.Now()))
 	r := store.Record{

@@ -41,7 +41,7 @@ type importCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*importCmd) Help() string {
-	return `Takes over keys that a service has recorded itself, so that a duplicate of an old request is answered from the record as soon as the service is behind semel proxy, or uses a Guard. Each row becomes a completed record with its answer. A query without a column body makes tombstones: duplicates get the status, and no body. Import only rows whose request has ended; leave out those that are in progress by the query.
+	return `Imports keys that a service has recorded itself, so that a duplicate of an old request is answered from the record as soon as the service is behind semel proxy, or uses a Guard. Each row becomes a completed record with its answer. A query without a column body makes tombstones: duplicates get the status, and no body. Import only rows whose request has ended; leave out those that are in progress by the query.
 
 What the old request was is not known, so that its key answers any request of its operation and tenant. Times are timestamps, text such as 2026-11-28T10:00:00Z, or seconds or milliseconds since 1970, from the year 2000 to 9999. A row that has expired is left out.
 

@@ -72,7 +72,7 @@ func (p *plan) joinOld(ctx context.Context, log *slog.Logger, to storeurl.Handle
 	if err != nil {
 		return nil, errors.Join(err, from.Close(), to.Close())
 	}
-	log.Warn("records are taken over from the old store as they are needed; once semel copy --verify finds nothing left, start without moved-from. No process may use the old store alone meanwhile",
+	log.Warn("records are moved from the old store as they are needed; once semel copy --verify finds nothing left, start without moved-from. No process may use the old store alone meanwhile",
 		"store", p.store.String(), "moved_from", p.old.String())
 	return movedHandle{st, to, from}, nil
 }

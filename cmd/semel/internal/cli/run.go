@@ -37,7 +37,7 @@ type cli struct {
 	Sweep   sweepCmd   `cmd:"" help:"Delete expired records and recover lapsed claims."`
 	Erase   eraseCmd   `cmd:"" help:"Delete the records of a tenant, or of one request, before they expire."`
 	Copy    copyCmd    `cmd:"" help:"Copy the records of one store to another, for a move without double effects."`
-	Import  importCmd  `cmd:"" help:"Take over keys that a service has recorded itself, in a table or in Redis."`
+	Import  importCmd  `cmd:"" help:"Import keys that a service has recorded itself, in a table or in Redis."`
 	Migrate migrateCmd `cmd:"" help:"Create the schema of a store, or update it."`
 	Doctor  doctorCmd  `cmd:"" help:"Check the settings of a store."`
 	Version versionCmd `cmd:"" help:"Print the version."`

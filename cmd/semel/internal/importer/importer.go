@@ -83,7 +83,7 @@ const (
 func Run(ctx context.Context, from Source, to store.Store, o *Options) (Stats, error) {
 	receiver, ok := store.As[store.Receiver](to)
 	if !ok {
-		return Stats{}, errors.New("this store takes over no records")
+		return Stats{}, errors.New("this store cannot receive records; it must implement store.Receiver")
 	}
 	run := &run{options: o, to: to, receiver: receiver, rows: make(chan numbered)}
 	ctx, cancel := context.WithCancelCause(ctx)

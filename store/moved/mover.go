@@ -11,8 +11,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// carrier takes single records over from one store to another.
-type carrier struct {
+// mover moves single records from one store to another.
+type mover struct {
 	from     store.Store
 	journal  store.Journal // of from; nil: it keeps no steps
 	to       store.Store
@@ -20,27 +20,28 @@ type carrier struct {
 	timers   store.Timers   // of to; nil: it keeps none
 }
 
-func newCarrier(to, from store.Store) (*carrier, error) {
+func newMover(to, from store.Store) (*mover, error) {
 	if to == nil || from == nil {
 		return nil, errors.New("moved: a store is nil; give the new store and the old one")
 	}
-	c := &carrier{from: from, to: to}
+	m := &mover{from: from, to: to}
 	var ok bool
-	if c.receiver, ok = store.As[store.Receiver](to); !ok {
-		return nil, errors.New("moved: the new store cannot take over records; it must implement store.Receiver, as sqlitestore, pgstore, redisstore, dynamostore and memstore do")
+	if m.receiver, ok = store.As[store.Receiver](to); !ok {
+		return nil, errors.New("moved: the new store cannot receive records; it must implement store.Receiver, as sqlitestore, pgstore, redisstore, dynamostore and memstore do")
 	}
-	c.journal, _ = store.As[store.Journal](from)
-	c.timers, _ = store.As[store.Timers](to)
-	return c, nil
+	m.journal, _ = store.As[store.Journal](from)
+	m.timers, _ = store.As[store.Timers](to)
+	return m, nil
 }
 
 // errChanged says that the record has changed since it was read.
 var errChanged = errors.New("the record has changed")
 
-// there returns the record of the new store if it is as late as the record r of the old
-// store. Its saga, if it is one's, has a timer, because carry sets that first.
-func (c *carrier) there(ctx context.Context, r *store.Record) (f store.Found, ok bool, err error) {
-	f, err = c.to.Get(ctx, r.Key)
+// inNewStore returns the new store's record of r.Key if it is the same version as r or a
+// later one. move sets a saga's timer before it stores the record, so a saga that is found
+// here has one.
+func (m *mover) inNewStore(ctx context.Context, r *store.Record) (f store.Found, ok bool, err error) {
+	f, err = m.to.Get(ctx, r.Key)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return store.Found{}, false, nil
@@ -52,25 +53,24 @@ func (c *carrier) there(ctx context.Context, r *store.Record) (f store.Found, ok
 	return f, true, nil
 }
 
-// carry takes over a record as it was read from the old store. tombstone is true if the
-// new store cannot keep its outcome, and has a tombstone instead. It sets the timer of a
-// saga before the record is there, so that no process which dies in between leaves a saga
-// without one.
-func (c *carrier) carry(ctx context.Context, r *store.Record) (f store.Found, tombstone bool, err error) {
-	steps, err := c.steps(ctx, r)
+// move stores a record, as it was read from the old store, in the new store. tombstone is
+// true if the new store cannot keep its outcome, and has a tombstone instead. move sets the
+// timer of a saga first, so that no process which dies in between leaves a saga without one.
+func (m *mover) move(ctx context.Context, r *store.Record) (f store.Found, tombstone bool, err error) {
+	steps, err := m.steps(ctx, r)
 	if err != nil {
 		return f, false, err
 	}
 	if protocol.IsSaga(r.Key) && !r.State.Terminal() {
-		if err := c.setTimer(ctx, r.Key); err != nil {
+		if err := m.setTimer(ctx, r.Key); err != nil {
 			return f, false, err
 		}
 	}
-	f, err = c.receiver.Receive(ctx, *r, steps)
+	f, err = m.receiver.Receive(ctx, *r, steps)
 	if errors.Is(err, store.ErrTooLarge) && r.State.Terminal() && !r.Outcome.Gone {
 		small := *r
 		small.Outcome = store.Outcome{Code: r.Outcome.Code, Codec: r.Outcome.Codec, Gone: true}
-		f, err = c.receiver.Receive(ctx, small, steps)
+		f, err = m.receiver.Receive(ctx, small, steps)
 		tombstone = err == nil && f.Won
 	}
 	if err != nil {
@@ -80,11 +80,11 @@ func (c *carrier) carry(ctx context.Context, r *store.Record) (f store.Found, to
 }
 
 // steps are the steps of a record of the old store.
-func (c *carrier) steps(ctx context.Context, r *store.Record) ([]store.Step, error) {
-	if c.journal == nil {
+func (m *mover) steps(ctx context.Context, r *store.Record) ([]store.Step, error) {
+	if m.journal == nil {
 		return nil, nil
 	}
-	steps, err := c.journal.Steps(ctx, r.Lease())
+	steps, err := m.journal.Steps(ctx, r.Lease())
 	switch {
 	case errors.Is(err, store.ErrLeaseLost):
 		return nil, errChanged
@@ -93,24 +93,24 @@ func (c *carrier) steps(ctx context.Context, r *store.Record) ([]store.Step, err
 	case len(steps) == 0:
 		return nil, nil
 	}
-	if _, ok := store.As[store.Journal](c.to); !ok {
+	if _, ok := store.As[store.Journal](m.to); !ok {
 		return nil, fmt.Errorf("moved: the record %s has %d steps, and the new store keeps no steps; choose a store that does", r.Key.Short(), len(steps))
 	}
 	return steps, nil
 }
 
-// timerWait is the wait of the timers that carry sets. A worker whose look at a saga
-// carries it, and fails, does not look again at once.
+// timerWait delays the timer that move sets, so that a worker which read the saga just now,
+// and so moved it, and failed, does not try again at once.
 const timerWait = time.Second
 
 // setTimer makes a worker look at a saga whose record is about to come.
-func (c *carrier) setTimer(ctx context.Context, k store.Key) error {
-	if c.timers == nil {
+func (m *mover) setTimer(ctx context.Context, k store.Key) error {
+	if m.timers == nil {
 		return fmt.Errorf("moved: the record %s is of a saga, and the new store keeps no timers; choose a store that does", k.Short())
 	}
 	var version store.Owner
 	_, _ = rand.Read(version[:]) // it never fails
-	if _, err := c.timers.SetTimer(ctx, k, store.Owner{}, version, timerWait); err != nil {
+	if _, err := m.timers.SetTimer(ctx, k, store.Owner{}, version, timerWait); err != nil {
 		return fmt.Errorf("moved: set the timer of a saga in the new store: %w", err)
 	}
 	return nil
