@@ -81,7 +81,7 @@ func (s *Store) flushClaims(ctx context.Context, batch []*claimItem) {
 // failBatch ends a batch that failed. If the server has answered, each request can be
 // sent alone.
 func failBatch[Req, Res any](batch []*coalesce.Item[Req, Res], err error) {
-	if (pgwire.Refused(err) || pgwire.EndsConnection(err)) && len(batch) > 1 { // if it was carried out, each finds itself
+	if (pgwire.Refused(err) || pgwire.EndsConnection(err)) && len(batch) > 1 { // a request that was carried out is recognized by its owner token
 		err = errSendAlone
 	}
 	var none Res

@@ -270,7 +270,7 @@ var postgresTxs = []Mutant{
 		Old: "c.hasStandby && r.Record.State.Terminal()", New: "c.hasStandby && r.Record.State == 0",
 	},
 	{
-		Name: "PostgreSQL, standby: a claim that finds itself is taken for a durable one", Rule: "durable",
+		Name: "PostgreSQL, standby: a claim that is sent again and is recognized is taken for a durable one", Rule: "durable",
 		Dir: postgres, Func: "(*claimAnswer).found", Package: postgres, Run: "TestStandbyAway_WaitCancelled_NothingAcknowledged",
 		Old: "r.unconfirmed = r.Won ||", New: "r.unconfirmed = r.Won && r.Now.IsZero() ||",
 	},

@@ -40,7 +40,7 @@ type verifyCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*verifyCmd) Help() string {
-	return `semel doctor reads a store; semel verify tests it. It opens the store several times, in this and in other processes, and checks the properties that keep an operation from taking effect twice: that one of many claims of a key wins, that a request which is sent again finds itself done, that an owner who lost its lease can change nothing, that nothing is forgotten too early or kept too long, that answers come back byte for byte, and how the store's clock and speed are.
+	return `semel doctor reads a store; semel verify tests it. It opens the store several times, in this and in other processes, and checks the properties that keep an operation from taking effect twice: that one of many claims of a key wins, that a request which is sent again after its reply was lost gets the result of the first, that an owner who lost its lease can change nothing, that nothing is forgotten too early or kept too long, that answers come back byte for byte, and how the store's clock and speed are.
 
 The store may be in use. All records are of operation semel-verify and a tenant that is new for each run; no other record is changed, but its sweeps remove expired records, as any sweep does. At the end its own records are removed, also after Ctrl-C. A later run removes the records of a run that was killed. It costs the store a few thousand writes, and some passes over all records, of a few seconds for each million. Sweeps that run meanwhile may tell that they recovered records of semel-verify.
 

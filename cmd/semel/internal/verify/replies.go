@@ -8,7 +8,7 @@ import (
 
 var lostReplies = check{
 	name:  "lost-reply",
-	claim: "What is sent again, for its reply was lost, finds itself done: a claim, a swap, a settlement; and nothing else does.",
+	claim: "A request that is sent again after its reply was lost gets the result of the first: a claim, a swap, a settlement; no other request does.",
 	run: func(ctx context.Context, p *probe) error {
 		n := max(1, p.o.Keys/2)
 		return each(ctx, n, p.o.Parallel, func(i int) error {
