@@ -171,8 +171,8 @@ func (s *Store) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found,
 			yield(store.Found{}, err)
 			return
 		}
-		for _, fd := range s.matching(&f) {
-			if !yield(fd, nil) {
+		for _, found := range s.matching(&f) {
+			if !yield(found, nil) {
 				return
 			}
 		}

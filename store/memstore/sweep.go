@@ -9,7 +9,7 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// cursorPrefix begins every cursor. The last lapsed key that the pass has
+// cursorPrefix is the prefix of every cursor. The last lapsed key that the pass has
 // returned, as sortable writes it, follows.
 const cursorPrefix = "after:"
 

@@ -31,15 +31,15 @@ func (s *Store) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found,
 				yield(store.Found{}, pgwire.Explain("list", err))
 				return
 			}
-			for _, fd := range page {
-				if _, again := seen[fd.id]; again || fd.err == nil && !f.Match(&fd.Record, fd.Now) {
+			for _, found := range page {
+				if _, again := seen[found.id]; again || found.err == nil && !f.Match(&found.Record, found.Now) {
 					continue
 				}
-				if f.Limit > 0 && given >= f.Limit || !yield(fd.Found, fd.err) {
+				if f.Limit > 0 && given >= f.Limit || !yield(found.Found, found.err) {
 					return
 				}
 				if given++; !f.Repeats {
-					seen[fd.id] = struct{}{}
+					seen[found.id] = struct{}{}
 				}
 			}
 			more = notLast

@@ -32,7 +32,7 @@ var outboxes = []Mutant{
 	{
 		Name: "outbox: a message that is settled again lets a stopped key go on", Rule: "rule 4",
 		Dir: pgoutbox, Func: "(*Outbox).endHeld", Package: pgoutbox, Run: "TestConformance$/pgx/Settle_LateDelivery",
-		Old: "b.goOn(ctx, tx, ended.orders, ended.positions)", New: "b.goOn(ctx, tx, append(ended.orders, deleted.orders...), append(ended.positions, deleted.positions...))",
+		Old: "b.resumeKeys(ctx, tx, ended.orders, ended.positions)", New: "b.resumeKeys(ctx, tx, append(ended.orders, deleted.orders...), append(ended.positions, deleted.positions...))",
 	},
 	{
 		Name: "outbox: a delivered message lets a key go on that an earlier one has stopped", Rule: "outbox",

@@ -140,7 +140,7 @@ func (b *Outbox) Drop(ctx context.Context, position int64) error {
 		if err := tx.QueryRow(ctx, b.sql.dropHeld, position).Scan(&order); err != nil {
 			return err
 		}
-		if err := b.goOn(ctx, tx, []int64{order}, []int64{position}); err != nil {
+		if err := b.resumeKeys(ctx, tx, []int64{order}, []int64{position}); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, notifySQL, b.channel)

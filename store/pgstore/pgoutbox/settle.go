@@ -129,17 +129,17 @@ func (b *Outbox) endHeld(ctx context.Context, tx pgx.Tx, deleted, kept arrays) e
 			return err
 		}
 	}
-	return b.goOn(ctx, tx, ended.orders, ended.positions)
+	return b.resumeKeys(ctx, tx, ended.orders, ended.positions)
 }
 
-// goOn lets keys go on after messages of them have ended.
-func (b *Outbox) goOn(ctx context.Context, tx pgx.Tx, orders, positions []int64) error {
+// resumeKeys lets keys go on after messages of them have ended.
+func (b *Outbox) resumeKeys(ctx context.Context, tx pgx.Tx, orders, positions []int64) error {
 	if len(orders) == 0 {
 		return nil
 	}
-	if _, err := tx.Exec(ctx, b.sql.goOn, orders, positions); err != nil {
+	if _, err := tx.Exec(ctx, b.sql.resumeKeys, orders, positions); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, b.sql.goOnDone, orders)
+	_, err := tx.Exec(ctx, b.sql.deleteDoneKeys, orders)
 	return err
 }

@@ -19,16 +19,16 @@ const (
 
 // statements are the SQL for the tables of one store.
 type statements struct {
-	put                                      string
-	lanes, renew, seen, expire               string
-	release, forget                          string
-	take, setAside, lock                     string
-	deleteSent, keepSent                     string
-	moveFailed, recordFailed                 string
-	deleteHeld, keepHeld, goOn, goOnDone     string
-	trim, stats                              string
-	listWaiting, listHeld, listSent, find    string
-	laneOf, free, due, dropWaiting, dropHeld string
+	put                                              string
+	lanes, renew, seen, expire                       string
+	release, forget                                  string
+	take, setAside, lock                             string
+	deleteSent, keepSent                             string
+	moveFailed, recordFailed                         string
+	deleteHeld, keepHeld, resumeKeys, deleteDoneKeys string
+	trim, stats                                      string
+	listWaiting, listHeld, listSent, find            string
+	laneOf, free, due, dropWaiting, dropHeld         string
 }
 
 // The columns of a message, in the order in which scan reads them.
@@ -113,11 +113,11 @@ func statementsOf(db *pgwire.Database) *statements {
 			sent AS (INSERT INTO {s}.semel_outbox_sent (sent, {kept}) SELECT {now}, {kept} FROM gone)
 			SELECT order_hash, position FROM gone`),
 		// A key goes on after messages of it have ended, unless an earlier one is left.
-		goOn: fill(`UPDATE {s}.semel_outbox_key k SET failures = 0, retry_at = 0, stopped = false
+		resumeKeys: fill(`UPDATE {s}.semel_outbox_key k SET failures = 0, retry_at = 0, stopped = false
 			FROM (SELECT order_hash, max(position) AS position FROM unnest($1::bigint[], $2::bigint[]) AS a(order_hash, position) GROUP BY order_hash) AS ended
 			WHERE k.order_hash = ended.order_hash
 			AND NOT EXISTS (SELECT FROM {s}.semel_outbox_held h WHERE h.order_hash = ended.order_hash AND h.position < ended.position)`),
-		goOnDone: fill(`DELETE FROM {s}.semel_outbox_key k WHERE k.order_hash = ANY ($1::bigint[])
+		deleteDoneKeys: fill(`DELETE FROM {s}.semel_outbox_key k WHERE k.order_hash = ANY ($1::bigint[])
 			AND NOT EXISTS (SELECT FROM {s}.semel_outbox_held h WHERE h.order_hash = k.order_hash)`),
 
 		trim: fill(`DELETE FROM {s}.semel_outbox_sent WHERE position IN (SELECT position FROM {s}.semel_outbox_sent WHERE sent < {now} - $1::bigint ORDER BY sent LIMIT $2::integer)`),

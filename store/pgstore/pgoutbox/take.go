@@ -61,14 +61,14 @@ func (b *Outbox) Take(ctx context.Context, lanes []outbox.Lane, busy []int64, pa
 		return nil, pgstore.ErrClosed
 	}
 	for range mostReads {
-		taken, aside, err := b.read(ctx, lanes, busy, paused, limit)
-		if err == nil && len(aside) > 0 {
-			err = b.hold(ctx, aside)
+		taken, blocked, err := b.read(ctx, lanes, busy, paused, limit)
+		if err == nil && len(blocked) > 0 {
+			err = b.hold(ctx, blocked)
 		}
 		if err != nil {
 			return nil, explain("take", err)
 		}
-		if len(taken) > 0 || len(aside) == 0 {
+		if len(taken) > 0 || len(blocked) == 0 {
 			return taken, nil
 		}
 	}
@@ -78,8 +78,8 @@ func (b *Outbox) Take(ctx context.Context, lanes []outbox.Lane, busy []int64, pa
 // mostReads is how often a Take reads again, if it has found only messages to be held.
 const mostReads = 100
 
-// read reads messages. The keys of the messages in aside have failed.
-func (b *Outbox) read(ctx context.Context, lanes []outbox.Lane, busy []int64, paused []string, limit int) (taken, aside []outbox.Taken, err error) {
+// read reads messages. The keys of the messages in blocked have failed.
+func (b *Outbox) read(ctx context.Context, lanes []outbox.Lane, busy []int64, paused []string, limit int) (taken, blocked []outbox.Taken, err error) {
 	busy, paused = append([]int64{}, busy...), append([]string{}, paused...) // a nil slice would be NULL
 	lanes = slices.Clone(lanes)
 	rand.Shuffle(len(lanes), func(i, j int) { lanes[i], lanes[j] = lanes[j], lanes[i] }) // the first ones may use up the limit
@@ -92,21 +92,21 @@ func (b *Outbox) read(ctx context.Context, lanes []outbox.Lane, busy []int64, pa
 	for rows.Next() {
 		var r row
 		var fence int64
-		var isHeld, blocked bool
-		if err := rows.Scan(append(append([]any{&fence}, r.targets()...), &isHeld, &blocked)...); err != nil {
+		var isHeld, isBlocked bool
+		if err := rows.Scan(append(append([]any{&fence}, r.targets()...), &isHeld, &isBlocked)...); err != nil {
 			return nil, nil, err
 		}
 		if err := r.finish(isHeld); err != nil {
 			return nil, nil, err
 		}
 		t := outbox.Taken{Entry: r.entry, Lane: outbox.Lane{Number: r.lane, Fence: fence}, Order: r.order}
-		if blocked {
-			aside = append(aside, t)
+		if isBlocked {
+			blocked = append(blocked, t)
 		} else {
 			taken = append(taken, t)
 		}
 	}
-	return taken, aside, rows.Err()
+	return taken, blocked, rows.Err()
 }
 
 // hold moves messages to the failed ones of their keys, so that the next Take does not
