@@ -75,7 +75,7 @@ func outcomePlaceOf(k store.Key, owner store.Owner, state store.State) place {
 	return place{outcomePlace, k, string(owner[:]) + string([]byte{byte(state)})}
 }
 
-// additionalData is that of a ciphertext with the given header.
+// additionalData encodes the place and the header of a ciphertext.
 func (p place) additionalData(header []byte) []byte {
 	b := append(make([]byte, 0, 128), p.kind)
 	for _, field := range [...]string{string(header), p.key.Operation, p.key.Tenant, p.key.Value, p.name} {
