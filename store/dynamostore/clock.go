@@ -26,7 +26,12 @@ type clock struct {
 	// wrong is by how much the clock was surely ahead of the server's when the last
 	// reply arrived. It is negative if the clock was late.
 	wrong atomic.Int64
+	last  atomic.Pointer[reading]
 }
+
+// reading is the server's time in a reply, and this process's times, with the monotonic
+// clock, before the request and after the reply.
+type reading struct{ date, sent, arrived time.Time }
 
 func newClock(o *Options) *clock {
 	c := &clock{now: o.now, skew: o.MaxSkew}
@@ -39,11 +44,24 @@ func newClock(o *Options) *clock {
 // read is the time as records have it.
 func (c *clock) read() time.Time { return store.Time(store.Micros(c.now())) }
 
-// decisionTime is the time at which to judge a record of another process. It is MaxSkew in
-// the past, so that no lease counts as over while its owner's clock may still show it as
-// valid, and 2·MaxSkew in the past for an outcome, which expires only when it may be deleted.
+// trusted returns now. If now is ahead of the latest time that the server can have by more
+// than half of MaxSkew, it returns the earliest time that the server can have. Both follow
+// from the last reply and the monotonic clock, so that a step of the wall clock after that
+// reply is found, too. A clock that is behind is not corrected: it judges late, which is safe.
+func (c *clock) trusted(now time.Time) time.Time {
+	last := c.last.Load()
+	if last == nil || !now.After(last.date.Add(time.Second+time.Since(last.sent)+c.skew/2)) {
+		return now
+	}
+	return store.Time(store.Micros(last.date.Add(time.Since(last.arrived))))
+}
+
+// decisionTime is the time at which to judge a record of another process, after a reply of
+// the server. It is MaxSkew in the past, so that no lease counts as over while its owner's
+// clock may still show it as valid, and 2·MaxSkew in the past for an outcome, which expires only when it may be deleted.
 // The pause after a failed attempt guards nothing, so it is judged by the present time.
 func (c *clock) decisionTime(r *store.Record, now time.Time) time.Time {
+	now = c.trusted(now)
 	switch {
 	case r.State == store.Released:
 		return now
@@ -69,6 +87,8 @@ func (s *Store) Clocks(context.Context) (slowest, fastest time.Time, err error) 
 // observe takes the time of a reply. The server wrote it, cut to seconds, after
 // the request was sent and before the reply arrived.
 func (c *clock) observe(sent, arrived, date time.Time) {
+	c.last.Store(&reading{date: date, sent: sent, arrived: arrived})
+	sent, arrived = sent.Round(0), arrived.Round(0) // the monotonic clock does not see a step
 	ahead, behind := sent.Sub(date.Add(time.Second)), date.Sub(arrived)
 	c.wrong.Store(int64(max(ahead, 0) - max(behind, 0)))
 }
@@ -96,11 +116,11 @@ func (s *Store) settleTime(ctx context.Context) time.Time {
 func (c *clock) compare(stack *middleware.Stack) error {
 	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("semelClock",
 		func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
-			sent := time.Now().Round(0) // wall clocks only: the monotonic one does not see a step
+			sent := time.Now()
 			out, metadata, err := next.HandleDeserialize(ctx, in)
 			if reply, ok := out.RawResponse.(*smithyhttp.Response); ok && reply != nil {
 				if date, err := http.ParseTime(reply.Header.Get("Date")); err == nil {
-					c.observe(sent, time.Now().Round(0), date)
+					c.observe(sent, time.Now(), date)
 				}
 				c.hasReply.Store(true) // a server that sends no Date too: nothing is known of the clock
 			}
@@ -146,7 +166,7 @@ func (s *Store) checkClock(ctx context.Context, state store.State) error {
 
 // refusedClaim ends a claim that is refused because the clock is wrong. If the key has a record
 // of another owner, it comes with the error, without its outcome, so that a Guard with
-// UnprotectedOnOutage does not run the handler. A wrong clock cannot judge the record.
+// UnprotectedOnOutage does not run the handler.
 func (s *Store) refusedClaim(ctx context.Context, p *store.Proposal, refused error) (store.Found, error) {
 	it, err := s.read(ctx, p.Key)
 	if err != nil {
@@ -157,7 +177,7 @@ func (s *Store) refusedClaim(ctx context.Context, p *store.Proposal, refused err
 		return store.Found{}, err
 	case r.Owner != p.Owner:
 		r.Outcome = store.Outcome{}
-		return store.Found{Record: r, Now: s.clock.read()}, refused
+		return store.Found{Record: r, Now: s.clock.decisionTime(&r, s.clock.read())}, refused
 	}
 	return store.Found{}, refused
 }

@@ -39,7 +39,7 @@
 //     clock is wrong by more than half of MaxSkew, claims and renewals are ErrClock,
 //     until a reply shows that the clock is right. A process sends a GetItem before
 //     its first claim to see such a reply. A difference of up to a second more can
-//     stay unseen.
+//     stay unseen. If the clock is ahead, records are judged by the server's time.
 //   - Settlements go on, because the fencing token decides about them. If the last
 //     reply has shown that the clock is wrong, they are dated by the server's time, to
 //     a second. If the clock is set wrong after the last reply, the next settlement is

@@ -67,7 +67,7 @@ func (s *Store) sweep(ctx context.Context, from store.Cursor, limit int) (res st
 		return res, err
 	}
 	w := &sweeper{s: s, left: max(1, limit)}
-	now := s.clock.read()
+	now := s.clock.trusted(s.clock.read())
 	w.res.Now = now.Add(-s.opt.MaxSkew)
 	for pos.shard < s.opt.IndexShards && w.left > 0 {
 		if err := w.dueStep(ctx, &pos); err != nil {
@@ -221,13 +221,13 @@ func (s *Store) erase(ctx context.Context, seen *store.Seen) error {
 	if err := s.checkClock(ctx, store.Processing); err != nil { // the fence depends on the clock, as that of a claim does
 		return err
 	}
-	if safe := uint64(store.Micros(s.clock.deletionCutoff(s.clock.read()))); seen.Fence >= safe {
-		return store.WithExtent(fmt.Errorf("the record is too new: a claim after it could get a lower fence; erase it in %v",
-			time.Duration(seen.Fence-safe+1)*time.Microsecond), store.ExtentCall)
-	}
 	it, err := s.read(ctx, seen.Key)
 	if err != nil {
 		return err
+	}
+	if safe := uint64(store.Micros(s.clock.deletionCutoff(s.clock.trusted(s.clock.read())))); seen.Fence >= safe {
+		return store.WithExtent(fmt.Errorf("the record is too new: a claim after it could get a lower fence; erase it in %v",
+			time.Duration(seen.Fence-safe+1)*time.Microsecond), store.ExtentCall)
 	}
 	r, err := decodeFor(seen.Key, it)
 	switch {

@@ -115,6 +115,9 @@ func (t *Tx) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
 	if err != nil {
 		return store.Found{}, t.store.explain("claim", err)
 	}
+	if err := t.store.clock.checkFor(p.State); err != nil { // the reply may have shown a wrong clock
+		return store.Found{}, t.store.explain("claim", err)
+	}
 	now := t.store.clock.read()
 	if !e.exists {
 		e.record = p.Insert(now, t.store.sweptFence.Load())

@@ -1,0 +1,196 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/memstore"
+	"github.com/semel-go/semel/store/moved"
+)
+
+// hourAhead makes the replies show that this process's clock is an hour ahead.
+const hourAhead = -time.Hour
+
+// wrongClock is a store on the table of s whose process's clock is an hour ahead, which the
+// first reply after the last one of this function shows.
+func wrongClock(t *testing.T, s *Store) *Store {
+	t.Helper()
+	by := new(atomic.Int64)
+	ahead := openOn(t, dated(t, by), s.table, nil)
+	if _, err := ahead.Get(t.Context(), testKey("absent")); !errors.Is(err, store.ErrNotFound) {
+		t.Fatal(err)
+	}
+	by.Store(int64(hourAhead))
+	return ahead
+}
+
+// A process whose clock is ahead must neither park nor fail the live call of another.
+func TestGuard_ClockAhead_LeavesLiveCallOfAnotherAlone(t *testing.T) {
+	t.Parallel()
+	direct := openNew(t, nil)
+	for name, c := range map[string]struct {
+		opt      semel.Options
+		reserved bool
+	}{
+		"park, reserved":         {semel.Options{OnDoubt: semel.Park}, true},
+		"last attempt, reserved": {semel.Options{MaxAttempts: 1}, true},
+		"park":                   {semel.Options{OnDoubt: semel.Park}, false},
+		"last attempt":           {semel.Options{MaxAttempts: 1}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			owner, rival := guardWith(t, direct, c.opt), guardWith(t, wrongClock(t, direct), c.opt)
+			call := semel.Call{Operation: "op", Tenant: "t", Key: name, Payload: semel.NoPayload()}
+			calls := [2]semel.Call{call, call}
+			if c.reserved {
+				ticket, err := owner.Reserve(t.Context(), call)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, g := range []*semel.Guard{owner, rival} {
+					if calls[i], err = g.Redeem(ticket.Token); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			var runs atomic.Int64
+			inside, end, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+			handler := func(context.Context, *semel.Execution) (store.Outcome, error) {
+				if runs.Add(1) == 1 {
+					close(inside)
+				}
+				<-end
+				return store.Outcome{Body: []byte("paid")}, nil
+			}
+			go func() {
+				_, err := owner.Run(t.Context(), calls[0], handler)
+				ended <- err
+			}()
+			<-inside
+			if _, err := rival.Run(t.Context(), calls[1], handler); !errors.Is(err, semel.ErrInProgress) {
+				t.Errorf("the rival: %v, want ErrInProgress", err)
+			}
+			close(end)
+			if err := <-ended; err != nil {
+				t.Errorf("the owner: %v", err)
+			}
+			if res, err := owner.Run(t.Context(), calls[0], handler); err != nil || !res.Replayed || string(res.Outcome.Body) != "paid" {
+				t.Errorf("a duplicate: %+v, error %v; want the outcome of the owner", res, err)
+			}
+			if n := runs.Load(); n != 1 {
+				t.Errorf("the handler ran %d times", n)
+			}
+		})
+	}
+}
+
+func guardWith(t *testing.T, s *Store, o semel.Options) *semel.Guard {
+	t.Helper()
+	g, err := semel.New(s, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// A clock that is ahead must not judge that an outcome has expired, or a lease lapsed.
+func TestJudging_ClockAhead_IsNotAheadOfServer(t *testing.T) {
+	t.Parallel()
+	direct := openNew(t, nil)
+	minute := completion("x")
+	minute.Keep = time.Minute
+	r := claim(t, direct, "done")
+	if err := direct.Settle(t.Context(), r.Lease(), minute); err != nil {
+		t.Fatal(err)
+	}
+	claim(t, direct, "live")
+
+	check := func(method string, f store.Found) {
+		t.Helper()
+		if f.Record.Expired(f.Now) || f.Record.Lapsed(f.Now) {
+			t.Errorf("%s: %s has expired or lapsed at %v, in %v", method, f.Record.Key.Value, f.Now, f.Record)
+		}
+	}
+	seen := 0
+	for f, err := range wrongClock(t, direct).List(t.Context(), store.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen++
+		check("List", f)
+	}
+	if seen != 2 {
+		t.Errorf("List returned %d records of 2", seen)
+	}
+	for _, key := range []string{"done", "live"} {
+		f, err := wrongClock(t, direct).Get(t.Context(), testKey(key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		check("Get", f)
+		if f, err = wrongClock(t, direct).Claim(t.Context(), proposal(key)); err != nil || f.Won {
+			t.Errorf("Claim: won %v, error %v", f.Won, err)
+		}
+		check("Claim", f)
+		p := proposal(key)
+		p.State = store.Unknown
+		f, err = wrongClock(t, direct).Swap(t.Context(), store.Seen{Key: testKey(key)}, p)
+		if err != nil || f.Won {
+			t.Errorf("Swap: won %v, error %v", f.Won, err)
+		}
+		check("Swap", f)
+	}
+}
+
+// A transaction must not begin a call again whose outcome a wrong clock holds for expired,
+// nor insert a record with the time of that clock.
+func TestTx_ClockAheadShownByItsRead_Refused(t *testing.T) {
+	t.Parallel()
+	direct := openNew(t, nil)
+	complete(t, direct, "done", "x")
+	for _, key := range []string{"done", "new"} {
+		tx := wrongClock(t, direct).NewTx()
+		if f, err := tx.Claim(t.Context(), proposal(key)); !errors.Is(err, ErrClock) || f.Won {
+			t.Errorf("%s: won %v, error %v; want ErrClock", key, f.Won, err)
+		}
+	}
+}
+
+// Package moved must not run a call again whose outcome is in the old store.
+func TestMoved_OldStoreWithClockAhead_OutcomeIsCarried(t *testing.T) {
+	t.Parallel()
+	direct := openNew(t, nil)
+	complete(t, direct, "done", "x")
+	st, err := moved.New(t.Context(), memstore.New(nil), wrongClock(t, direct))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := st.Claim(t.Context(), proposal("done"))
+	if err != nil || f.Won || f.Record.State != store.Completed {
+		t.Errorf("won %v, %v, error %v; want the outcome of the old store", f.Won, f.Record.State, err)
+	}
+}
+
+// The wall clock steps after the last reply, which the monotonic clock shows.
+func TestTrusted_ClockSteps_IsNotAheadOfServer(t *testing.T) {
+	c := &clock{skew: 2 * time.Second}
+	right := time.Now()
+	if got := c.trusted(right); !got.Equal(right) {
+		t.Errorf("before the first reply: %v, want %v", got, right)
+	}
+	c.observe(right, right, right.Truncate(time.Second))
+	for step, corrected := range map[time.Duration]bool{-time.Hour: false, 0: false, time.Second: false, 4 * time.Second: true, time.Hour: true} {
+		now := time.Now().Add(step)
+		got := c.trusted(now)
+		if !corrected && !got.Equal(now) {
+			t.Errorf("a step of %v: %v, want %v", step, got, now)
+		}
+		if corrected && (got.After(time.Now()) || time.Since(got) > 2*time.Second) {
+			t.Errorf("a step of %v: %v, want the server's time, about %v", step, got, time.Now())
+		}
+	}
+}
