@@ -117,6 +117,7 @@ type Options struct {
 	// answer within StoreTimeout (or Lease/3, if that is shorter), or refuses all claims.
 	// Each such run has an EventUnprotected. During such an outage duplicates take effect
 	// again, even while the first call runs, and even if another Guard has parked the key.
+	// A busy store (store.ErrBusy) has answered: the call is ErrUnavailable and does not run.
 	// Not with Park.
 	UnprotectedOnOutage bool
 

@@ -205,10 +205,10 @@ func (c *pendingCall) look(ctx context.Context) (store.Found, error) {
 // noteAnswer sets answered if the store has answered about this key, because such a call must
 // not run unprotected (Options.UnprotectedOnOutage). These are answers: the record, also with
 // an error because its outcome cannot be decrypted or confirmed now; an error that concerns
-// this call only; and encrypted.ErrUnknownKey. answered stays set if a repeat of the request
-// gets no answer.
+// this call only; store.ErrBusy; and encrypted.ErrUnknownKey. answered stays set if a repeat of
+// the request gets no answer.
 func (c *pendingCall) noteAnswer(f store.Found, err error) (store.Found, error) {
-	c.answered = c.answered || f.Record.Key == c.key || err != nil && (store.Affects(err) == store.ExtentCall || errors.Is(err, encrypted.ErrUnknownKey))
+	c.answered = c.answered || f.Record.Key == c.key || err != nil && (store.Affects(err) == store.ExtentCall || errors.Is(err, store.ErrBusy) || errors.Is(err, encrypted.ErrUnknownKey))
 	return f, err
 }
 

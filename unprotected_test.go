@@ -158,6 +158,27 @@ func TestUnprotected_RefusedAloneThenNoAnswer_DoesNotRun(t *testing.T) {
 	}
 }
 
+// The store is busy, perhaps with a call of the same key, and answers nothing after that.
+func TestUnprotected_StoreBusy_DoesNotRun(t *testing.T) {
+	for name, later := range map[string]error{"busy all the time": fmt.Errorf("locked: %w", store.ErrBusy), "then no answer": errBoom} {
+		synctest.Test(t, func(t *testing.T) {
+			var asked atomic.Int64
+			h := &hooks{Store: memstore.New(nil), claim: func(context.Context, store.Proposal) (store.Found, error) {
+				if asked.Add(1) > 1 {
+					return store.Found{}, later
+				}
+				return store.Found{}, fmt.Errorf("locked: %w", store.ErrBusy)
+			}}
+			var seen events
+			_, err := guard(t, h, &semel.Options{UnprotectedOnOutage: true, Observe: seen.observe}).Run(t.Context(), ann("k"), never(t))
+			if n := seen.count(semel.EventUnprotected); n != 0 || !errors.Is(err, semel.ErrUnavailable) {
+				t.Errorf("%s: %d events EventUnprotected, error %v", name, n, err)
+			}
+			time.Sleep(time.Minute)
+		})
+	}
+}
+
 func TestUnprotected_RecordCorrupt_DoesNotRun(t *testing.T) {
 	corrupt := &hooks{Store: memstore.New(nil), claim: func(_ context.Context, p store.Proposal) (store.Found, error) {
 		return store.Found{Record: store.Record{Key: p.Key, State: 99}, Now: time.Now()}, nil

@@ -18,7 +18,7 @@ var (
 	// nothing. No new call runs.
 	ErrClock = errors.New("the clock of this process is wrong")
 	// ErrThrottled: the table, or one of its partitions, is beyond its capacity.
-	ErrThrottled = errors.New("throttled")
+	ErrThrottled = fmt.Errorf("throttled: %w", store.ErrBusy)
 	// ErrConflict: another change of the same item came first, or is under way in a
 	// transaction. Nothing was changed.
 	ErrConflict = errors.New("another change of the item came first")

@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
@@ -78,6 +79,9 @@ func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error
 			r, err = s.waitSession.claim(ctx, &p)
 			return err
 		})
+		if err != nil && ctx.Err() != nil { // the server has said that the row is locked
+			err = fmt.Errorf("%w: %w", ErrBusy, err)
+		}
 	}
 	return s.confirmed(ctx, "claim", r, err)
 }
@@ -191,7 +195,8 @@ func (s *Store) database() *pgwire.Database {
 // *pgconn.PgError is in the chain too.
 var (
 	// ErrBusy: another transaction has locked the row for longer than
-	// Options.LockTimeout; a renewal fails with ErrBusy at once. Nothing was changed.
+	// Options.LockTimeout, or until the context of a claim ended; a renewal fails with
+	// ErrBusy at once. Nothing was changed.
 	// Call again, and keep transactions short.
 	ErrBusy = pgwire.ErrBusy
 	// ErrFull: the disk of the server is full. Nothing was changed.

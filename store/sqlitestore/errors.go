@@ -16,9 +16,9 @@ import (
 // there is one.
 var (
 	// ErrBusy: another process, or one of the application's transactions,
-	// held the file for longer than Options.BusyTimeout. Nothing was changed.
-	// Call again, and keep transactions short.
-	ErrBusy = errors.New("another process or transaction locks the database")
+	// held the file for longer than Options.BusyTimeout, or until the context of a
+	// claim ended. Nothing was changed. Call again, and keep transactions short.
+	ErrBusy = fmt.Errorf("another process or transaction locks the database: %w", store.ErrBusy)
 	// ErrFull: the disk is full, or max_page_count is reached. Nothing was
 	// changed. Recorded outcomes are still replayed. Free disk space.
 	ErrFull = errors.New("no disk space left for the database")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -62,11 +63,16 @@ func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error
 	if err == nil || !late && !errors.Is(err, ErrBusy) {
 		return f, err
 	}
-	if found, lookErr := s.look(ctx, &p); lookErr == nil || errors.Is(lookErr, store.ErrCorrupt) {
+	found, lookErr := s.look(ctx, &p)
+	if lookErr == nil || errors.Is(lookErr, store.ErrCorrupt) {
 		return found, lookErr
 	}
-	if late {
-		return s.write(ctx, claim) // the key is new, and waits for the lock
+	if !late {
+		return f, err
+	}
+	f, err = s.write(ctx, claim) // the key is new, and waits for the lock
+	if err != nil && ctx.Err() != nil && errors.Is(lookErr, store.ErrNotFound) {
+		err = fmt.Errorf("%w: %w", ErrBusy, err) // the file was read meanwhile
 	}
 	return f, err
 }

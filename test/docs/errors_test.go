@@ -24,7 +24,7 @@ func errorsText(t *testing.T) (page, string) {
 }
 
 var (
-	sentinel = regexp.MustCompile(`(?m)^\t*(?:var )?(Err[A-Z]\w*)\s*= errors\.New\("((?:[^"\\]|\\.)*)"\)`)
+	sentinel = regexp.MustCompile(`(?m)^\t*(?:var )?(Err[A-Z]\w*)\s*= (?:errors\.New|fmt\.Errorf)\("((?:[^"\\]|\\.)*)"[,)]`)
 	exported = regexp.MustCompile(`(?m)^\t*(?:var )?(Err[A-Z]\w*)\s*= (?:pgwire|handlertx|driver)\.Err`)
 )
 

@@ -93,6 +93,11 @@ var dynamos = []Mutant{
 		Old: "if err := t.store.clock.checkFor(p.State); err != nil {", New: "if err := t.store.clock.checkFor(p.State); err != nil && false {",
 	},
 	{
+		Name: "DynamoDB: a request that was throttled got no answer if its time ends", Rule: "rule 11",
+		Dir: dynamo, Func: "keepThrottled", Package: dynamo, Run: "TestUnprotected_KeyThrottled_DoesNotRun",
+		Old: "throttled.Store(true)", New: "throttled.Store(false)",
+	},
+	{
 		Name: "DynamoDB: a clock that no reply has shown is right", Rule: "rule 6",
 		Dir: dynamo, Func: "(*Store).checkClock", Package: dynamo, Run: "TestClaim_FirstOfProcessWithWrongClock_IsNotSent",
 		Old: "!s.clock.hasReply.Load()", New: "false",

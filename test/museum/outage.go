@@ -18,6 +18,11 @@ var outages = []Mutant{
 		Old: "store.Affects(err) == store.ExtentCall ||", New: "",
 	},
 	{
+		Name: "a store that is busy counts as an outage", Rule: "rule 11",
+		Dir: core, Func: "(*pendingCall).noteAnswer", Package: core, Run: "TestUnprotected_StoreBusy_DoesNotRun",
+		Old: "errors.Is(err, store.ErrBusy) ||", New: "",
+	},
+	{
 		Name: "a caller that left counts as an outage", Rule: "rule 11",
 		Dir: core, Func: "(*pendingCall).unavailable", Package: core, Run: "TestUnprotected_NoOutage_DoesNotRun",
 		Old: "case ctx.Err() != nil:", New: "case false:",

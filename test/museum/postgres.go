@@ -117,6 +117,11 @@ var postgreses = []Mutant{
 		Old: "AND r.header IS NULL AND r.body IS NULL", New: "AND r.header IS NULL",
 	},
 	{
+		Name: "PostgreSQL: a claim that waits for a locked row got no answer", Rule: "rule 11",
+		Dir: postgres, Func: "(*Store).Claim", Package: postgres, Run: "TestUnprotected_TransactionHoldsKey_DoesNotRun",
+		Old: "if err != nil && ctx.Err() != nil {", New: "if err != nil && ctx.Err() != nil && false {",
+	},
+	{
 		Name: "PostgreSQL: a place to wait is not given back", Rule: "isolation",
 		Dir: postgres, Func: "(*Store).waitForLock", Package: postgres, Run: "TestLockedRow_LockTimeout_ErrBusy",
 		Old: `

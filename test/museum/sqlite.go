@@ -174,6 +174,11 @@ var sqlites = []Mutant{
 		Old: "if s.gate.handlerInside() {", New: "if s.gate == nil {",
 	},
 	{
+		Name: "SQLite: a claim that waits for the locked file got no answer", Rule: "rule 11",
+		Dir: lite, Func: "(*Store).Claim", Package: lite, Run: "TestUnprotected_FileLocked_DoesNotRun",
+		Old: "err != nil && ctx.Err() != nil &&", New: "false &&",
+	},
+	{
 		Name: "SQLite: another process's lock fails a duplicate", Rule: "rule 9",
 		Dir: lite, Func: "(*Store).Claim", Package: lite, Run: "TestLockedFile_ChangesAreErrBusy_ReplaysSucceed",
 		Old: "!late && !errors.Is(err, ErrBusy)", New: "!late",
@@ -191,7 +196,7 @@ var sqlites = []Mutant{
 	{
 		Name: "SQLite: a new key does not wait for a lock after the look", Rule: "rule 9",
 		Dir: lite, Func: "(*Store).Claim", Package: lite, Run: "TestLockedFile_ReleasedAfterLook_NewKeyIsClaimed",
-		Old: "if late {", New: "if false {",
+		Old: "if !late {", New: "if true {",
 	},
 	{
 		Name: "SQLite: one timer that cannot be read hides the others", Rule: "saga 6",

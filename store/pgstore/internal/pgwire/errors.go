@@ -18,7 +18,7 @@ import (
 // Errors that callers of pgstore and pgkafka can act upon. Both packages export
 // them, and document them there.
 var (
-	ErrBusy    = errors.New("the row is locked by another transaction")
+	ErrBusy    = fmt.Errorf("the row is locked by another transaction: %w", store.ErrBusy)
 	ErrFull    = errors.New("the disk of the database is full")
 	ErrSchema  = errors.New("the schema does not match this version")
 	ErrForeign = errors.New("the transaction belongs to another database")
