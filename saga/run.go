@@ -58,6 +58,7 @@ type Run struct {
 type use struct {
 	name  string
 	marks int  // the steps that it can record besides its end
+	none  int  // the attempts of a Parked step without effect, if that of this run is one
 	event bool // it is an Await
 	state useState
 	undo  func(ctx context.Context, at At) error // nil: nothing to undo
@@ -198,7 +199,8 @@ func (r *Run) again(err error) error {
 	if most > 0 && n >= most {
 		return &handlererr.Stuck{Err: fmt.Errorf("%s (%d) is used up; the last attempt: %s%w", name, most, r.unfinished(), err)}
 	}
-	return &handlererr.Pause{Wait: r.untilDeadline(r.rules.backoff(n)), Attempt: r.before + n, Err: err}
+	wait := max(r.rules.backoff(n), r.spare())
+	return &handlererr.Pause{Wait: r.untilDeadline(wait), Attempt: r.before + n, Err: err}
 }
 
 // limit is how many attempts in a row may fail, and the name of that limit in a Definition.

@@ -1,9 +1,11 @@
 package saga
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/semel-go/semel/internal/history"
 	"github.com/semel-go/semel/internal/protocol"
@@ -41,6 +43,44 @@ func (r *Run) checkRoom(u *use) error {
 	u.state = noEffect
 	return r.stick(fmt.Errorf("step %q does not start, because it could leave no room for %s: with them the record would have %d steps of %d bytes, and it keeps at most %d of %d; turn the saga back; a new version of the definition needs fewer steps or smaller results",
 		u.name, room, count, size, store.MaxSteps, store.MaxStepBytes))
+}
+
+// unmark records that a Parked step has not happened. Without that record the saga is
+// parked, which is safe.
+func (r *Run) unmark(ctx context.Context, u *use) {
+	n := 1
+	for r.recorded[fmt.Sprintf("%s%s%d", u.name, nonePart, n)] != nil {
+		n++
+	}
+	_ = r.mark(context.WithoutCancel(ctx), fmt.Sprintf("%s%s%d", u.name, nonePart, n))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	u.none = n
+}
+
+const (
+	// frequentAttempts is how many attempts of a Parked step without effect have the pauses of
+	// Definition.Backoff only. By default these take about 95 minutes.
+	frequentAttempts = 100
+	// spareShare is the part of the time since the first attempt that a later pause lasts at
+	// least. So the saga goes on late by that part of an outage.
+	spareShare = 20
+	// longestSpare is the longest of these pauses.
+	longestSpare = 24 * time.Hour
+)
+
+// spare is how long the saga must wait at least, so that the attempts of a Parked step without
+// effect do not use up the record during an outage. Each keeps two steps of it, so that there is
+// room for about 440: these last for 7 hours if the pauses are a minute, and for 8 months if
+// they grow with the outage. The caller holds mu.
+func (r *Run) spare() time.Duration {
+	wait := time.Duration(0)
+	for _, u := range r.started {
+		if first := r.recorded[u.name+begunPart+"1"]; first != nil && u.none > frequentAttempts {
+			wait = max(wait, r.driver.Now().Sub(first.Recorded)/spareShare)
+		}
+	}
+	return min(wait, longestSpare)
 }
 
 // checkSize refuses an input or an event that the saga could not keep. It is called in the step

@@ -63,6 +63,10 @@ type stepOptions struct{ parked bool }
 // that leaves open whether it happened, the saga is parked until an operator says what
 // happened; nothing is undone before. That also holds if a later version has removed Parked.
 // It costs one more write.
+//
+// Each attempt that had no effect (semel.NoEffect) stays in the record, which has room for about
+// 440. So after 100 of them the pause before the next is at least a twentieth of the time since
+// the first, up to 24 h.
 func Parked() StepOption { return func(o *stepOptions) { o.parked = true } }
 
 // Step makes a step: do has the effect, and undo, which may be nil, undoes it if the
@@ -284,14 +288,4 @@ func (r *Run) cannotRead(err error) error {
 	defer r.mu.Unlock()
 	r.unread = err
 	return err
-}
-
-// unmark records that a Parked step has not happened. Without that record the saga is
-// parked, which is safe.
-func (r *Run) unmark(ctx context.Context, u *use) {
-	n := 1
-	for r.recorded[fmt.Sprintf("%s%s%d", u.name, nonePart, n)] != nil {
-		n++
-	}
-	_ = r.mark(context.WithoutCancel(ctx), fmt.Sprintf("%s%s%d", u.name, nonePart, n))
 }

@@ -231,6 +231,11 @@ var sagas = []Mutant{
 		Old: "a.x.DownstreamKey(a.step)", New: "a.x.DownstreamKey(a.step + string(rune('a'+a.x.Attempt())))",
 	},
 	{
+		Name: "saga: an outage of a night uses up the record of a Parked step", Rule: "saga 6",
+		Dir: flow, Func: "(*Run).spare", Package: flow, Run: "TestParked_NoEffectDuringOutage/a_night",
+		Old: "u.none > frequentAttempts", New: "u.none > 1000*frequentAttempts",
+	},
+	{
 		Name: "saga: an operator skips a step at which it is not stuck", Rule: "saga 5",
 		Dir: "saga", Func: "canSkip", Package: "saga", Run: "TestIntervene_SkipOfAnotherStep_ChangesNothing",
 		Old: "!isUndo && len(s.Steps) > 0 && !s.ErrorCut && !slices.Contains(s.Steps, step)", New: "!isUndo && len(s.Steps) > 100",
