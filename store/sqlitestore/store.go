@@ -184,3 +184,7 @@ func (s *Store) clock() time.Time { return clock(s.opt.Now()) }
 
 // Path is the absolute path of the file, for package sqliteoutbox.
 func (s *Store) Path() string { return s.path }
+
+// CheckFile returns ErrUnsafe if the file was removed or replaced since Open, for package
+// sqliteoutbox. It takes some microseconds.
+func (s *Store) CheckFile() error { return s.identity.check() }

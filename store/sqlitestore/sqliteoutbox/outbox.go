@@ -20,6 +20,7 @@ import (
 // Outbox writes and publishes messages in the file of a store. Make it with [New], and
 // close it before the store. Safe for concurrent use.
 type Outbox struct {
+	store         *sqlitestore.Store
 	reads, writes *sql.DB
 }
 
@@ -42,7 +43,7 @@ func New(st *sqlitestore.Store) (*Outbox, error) {
 	if err != nil {
 		return nil, errors.Join(err, writes.Close())
 	}
-	return &Outbox{reads: reads, writes: writes}, nil
+	return &Outbox{store: st, reads: reads, writes: writes}, nil
 }
 
 func open(path, lock string, pragmas ...string) (*sql.DB, error) {
@@ -72,6 +73,9 @@ const (
 // Put writes messages in a transaction on the file of the outbox. They are published
 // after the transaction has committed.
 func (b *Outbox) Put(ctx context.Context, tx *sql.Tx, messages ...outbox.Message) error {
+	if err := b.store.CheckFile(); err != nil {
+		return fmt.Errorf("sqliteoutbox: put: %w", err)
+	}
 	for i := range messages {
 		m, err := messages[i].Prepare()
 		if err != nil {
@@ -98,18 +102,27 @@ func (b *Outbox) Put(ctx context.Context, tx *sql.Tx, messages ...outbox.Message
 
 // write runs fn in a write transaction.
 func (b *Outbox) write(ctx context.Context, what string, fn func(tx *sql.Tx) error) error {
-	return inTx(ctx, b.writes, what, fn)
+	return b.inTx(ctx, b.writes, what, fn)
 }
 
 // read runs fn in a transaction that reads one snapshot.
 func (b *Outbox) read(ctx context.Context, what string, fn func(tx *sql.Tx) error) error {
-	return inTx(ctx, b.reads, what, fn)
+	return b.inTx(ctx, b.reads, what, fn)
 }
 
-func inTx(ctx context.Context, db *sql.DB, what string, fn func(tx *sql.Tx) error) error {
-	tx, err := db.BeginTx(ctx, nil)
+// inTx runs fn in a transaction. Its connection goes on with a file that was removed or replaced,
+// in which no other process writes messages, so the file is checked before and after fn.
+func (b *Outbox) inTx(ctx context.Context, db *sql.DB, what string, fn func(tx *sql.Tx) error) error {
+	err := b.store.CheckFile()
+	var tx *sql.Tx
+	if err == nil {
+		tx, err = db.BeginTx(ctx, nil)
+	}
 	if err == nil {
 		if err = fn(tx); err == nil {
+			err = b.store.CheckFile()
+		}
+		if err == nil {
 			err = tx.Commit()
 		} else {
 			_ = tx.Rollback() // err says what failed
