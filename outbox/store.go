@@ -29,8 +29,10 @@ type Store interface {
 	// paused; of an Order whose time has come after a failure, only the first. Messages of
 	// paused topics do not hold up those of other topics, however many there are.
 	Take(ctx context.Context, lanes []Lane, busy []int64, paused []string, limit int) ([]Taken, error)
-	// Settle records how messages ended that Take has returned. Results other than Sent
-	// of a lane with another fence change nothing.
+	// Settle records how messages ended that Take has returned. If the reply is lost, the
+	// same results come again: a result other than Delivered changes nothing if its Attempts
+	// are not those that the message has now, because it is recorded already. Neither does one of a
+	// lane with another fence.
 	Settle(ctx context.Context, results []Result) error
 	// Trim deletes messages that were sent longer ago than the retention, about limit of
 	// them, and returns how many.

@@ -217,15 +217,17 @@ func (s *session) onAnswer(ctx context.Context, a answer) {
 	}
 }
 
-// failure is the result of a message that the sink did not send.
+// failure is the result of a message that the sink did not send. t stays as it was taken, so that
+// a store recognizes the result if it comes again.
 func (s *session) failure(ctx context.Context, b *sending, t *Taken, err error) Result {
-	t.Attempts++
-	t.LastError = oneLine(err.Error())
-	r := Result{Taken: t, Kind: Failed, Error: t.LastError, Delay: s.p.opt.Backoff(t.Attempts)}
-	exhausted := s.p.opt.MaxAttempts > 0 && t.Attempts >= s.p.opt.MaxAttempts
+	failed := t.Entry
+	failed.Attempts++
+	failed.LastError = oneLine(err.Error())
+	r := Result{Taken: t, Kind: Failed, Error: failed.LastError, Delay: s.p.opt.Backoff(failed.Attempts)}
+	exhausted := s.p.opt.MaxAttempts > 0 && failed.Attempts >= s.p.opt.MaxAttempts
 	// Another message of the topic was sent since about the time of the attempt before this one.
-	reachable := s.lastSent[t.Topic].After(b.began.Add(-s.p.opt.Backoff(max(1, t.Attempts-1)) - time.Second))
-	e := Event{Kind: EventFailed, Entry: &t.Entry, Lane: t.Lane.Number, Delay: r.Delay, Err: err}
+	reachable := s.lastSent[t.Topic].After(b.began.Add(-s.p.opt.Backoff(max(1, t.Attempts)) - time.Second))
+	e := Event{Kind: EventFailed, Entry: &failed, Lane: t.Lane.Number, Delay: r.Delay, Err: err}
 	if IsPoison(err) || exhausted && reachable {
 		r.Kind, r.Delay = Refused, 0
 		e.Kind, e.Delay = EventQuarantined, 0

@@ -89,6 +89,26 @@ func (b *bed) goesOn() {
 	b.wantIDs(b.take(100), "k-7", "k-8") // nothing is left of the failure
 }
 
+// The reply to a settlement is lost, so that the publisher sends it again.
+func (b *bed) failedAgain() {
+	b.putKey("k", 0, 2)
+	for attempt := range 3 {
+		failed := b.take(100)[0]
+		b.settle(&failed, outbox.Failed, 0)
+		b.settle(&failed, outbox.Failed, time.Hour) // it does not delay the key either
+		if again := b.takeOne("k-0"); again.Attempts != attempt+1 {
+			b.t.Fatalf("after %d failures the message has %d attempts", attempt+1, again.Attempts)
+		}
+	}
+	last := b.takeOne("k-0")
+	b.settle(last, outbox.Refused, 0)
+	b.must(b.Retry(b.ctx, last.Position))
+	b.settle(last, outbox.Refused, 0) // an operator has decided since
+	if again := b.takeOne("k-0"); again.Attempts != 4 {
+		b.t.Errorf("the message has %d attempts, want 4", again.Attempts)
+	}
+}
+
 func (b *bed) refused() {
 	b.putKey("k", 0, 2)
 	taken := b.take(100)

@@ -57,6 +57,7 @@ func Run(t *testing.T, h Harness) {
 		{"Settle_RepeatedLate_DeletesNoOtherMessage", (*bed).lateSettle, false},
 		{"Settle_Failed_KeyWaitsAndOthersGoOn", (*bed).failed, false},
 		{"Settle_FailedThenDelivered_RestGoesOnInOrder", (*bed).goesOn, false},
+		{"Settle_FailedAgainAfterLostReply_CountsOnce", (*bed).failedAgain, false},
 		{"Settle_Refused_StopsKeyUntilRetry", (*bed).refused, false},
 		{"Settle_LateDelivery_KeyStoppedByOtherMessageStays", (*bed).lateDelivery, false},
 		{"Drop_FirstOfStoppedKey_LaterOnesGoOn", (*bed).drop, false},

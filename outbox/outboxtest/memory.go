@@ -208,7 +208,7 @@ func (m *Memory) Settle(_ context.Context, results []outbox.Result) error {
 			m.goOn(r)
 			continue
 		}
-		if m.lanes[res.Lane.Number].fence != res.Lane.Fence {
+		if m.lanes[res.Lane.Number].fence != res.Lane.Fence || r.Attempts != res.Attempts {
 			continue
 		}
 		k := m.keys[r.order]

@@ -45,6 +45,26 @@ var outboxes = []Mutant{
 		Old: "n == 0", New: "n < 0",
 	},
 	{
+		Name: "outbox: a failure counts twice if the reply to its settlement is lost", Rule: "outbox",
+		Dir: pgoutbox, Func: "statementsOf", Package: pgoutbox, Run: "TestConformance$/pgx/Settle_FailedAgain",
+		Old: "h.attempts = f.attempts", New: "f.attempts >= 0",
+	},
+	{
+		Name: "outbox in SQLite: a failure counts twice if the reply to its settlement is lost", Rule: "outbox",
+		Dir: sqliteoutbox, Func: "fail", Package: sqliteoutbox, Run: "TestConformance$/Settle_FailedAgain",
+		Old: "AND attempts = ?", New: "AND ? >= 0",
+	},
+	{
+		Name: "outbox: a result has the attempts after it", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).failure", Package: outboxDir, Run: "TestPublisher_SettlementReplyIsLost",
+		Old: "failed := t.Entry", New: "t.Attempts++\nfailed := t.Entry",
+	},
+	{
+		Name: "outbox in SQLite: a publisher reads a file that was replaced", Rule: "outbox",
+		Dir: lite, Func: "(*Store).CheckFile", Package: sqliteoutbox, Run: "TestFile_RemovedOrReplaced_IsAnError",
+		Old: "s.identity.check()", New: "nil",
+	},
+	{
 		Name: "outbox: a lease of a restored database holds until its clock has caught up", Rule: "outbox",
 		Dir: pgoutbox, Func: "choose", Package: pgoutbox, Run: "TestChoose_EachLease",
 		Old: "l.until-now > l.duration", New: "l.until-now > 1<<62",

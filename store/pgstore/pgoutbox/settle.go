@@ -52,9 +52,10 @@ func (b *Outbox) Settle(ctx context.Context, results []outbox.Result) error {
 // failures are the arguments of recordFailed.
 type failures struct {
 	arrays
-	refused []bool
-	delays  []int64
-	errors  []string
+	refused  []bool
+	delays   []int64
+	errors   []string
+	attempts []int32
 }
 
 // settleHeld settles messages that have failed, and held ones that were delivered. All
@@ -84,6 +85,7 @@ func (b *Outbox) settleHeld(ctx context.Context, tx pgx.Tx, results []outbox.Res
 			failed.refused = append(failed.refused, r.Kind == outbox.Refused)
 			failed.delays = append(failed.delays, r.Delay.Microseconds())
 			failed.errors = append(failed.errors, r.Error)
+			failed.attempts = append(failed.attempts, int32(r.Attempts)) //nolint:gosec // the column has this type
 		}
 	}
 	if err := b.endHeld(ctx, tx, deleted, kept); err != nil {
@@ -94,7 +96,7 @@ func (b *Outbox) settleHeld(ctx context.Context, tx pgx.Tx, results []outbox.Res
 		step
 	}{
 		{len(moved.lanes), step{b.sql.moveFailed, []any{moved.lanes, moved.positions}}},
-		{len(failed.orders), step{b.sql.recordFailed, []any{failed.orders, failed.positions, failed.refused, failed.delays, failed.errors}}},
+		{len(failed.orders), step{b.sql.recordFailed, []any{failed.orders, failed.positions, failed.refused, failed.delays, failed.errors, failed.attempts}}},
 	} {
 		if s.count > 0 {
 			if _, err := tx.Exec(ctx, s.sql, s.args...); err != nil {

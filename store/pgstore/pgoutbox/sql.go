@@ -100,9 +100,10 @@ func statementsOf(db *pgwire.Database) *statements {
 		moveFailed: fill(`WITH gone AS (DELETE FROM {s}.semel_outbox o USING unnest($1::smallint[], $2::bigint[]) AS d(lane, position)
 				WHERE o.lane = d.lane AND o.position = d.position RETURNING o.*)
 			INSERT INTO {s}.semel_outbox_held {moved} SELECT {movedcols} FROM gone`),
+		// A result that is recorded already finds another number of attempts.
 		recordFailed: fill(`WITH failed AS (UPDATE {s}.semel_outbox_held h SET attempts = h.attempts + 1, quarantined = f.refused, last_error = f.error
-				FROM unnest($1::bigint[], $2::bigint[], $3::boolean[], $4::bigint[], $5::text[]) AS f(order_hash, position, refused, delay, error)
-				WHERE h.order_hash = f.order_hash AND h.position = f.position RETURNING h.order_hash, h.lane, f.refused, f.delay)
+				FROM unnest($1::bigint[], $2::bigint[], $3::boolean[], $4::bigint[], $5::text[], $6::integer[]) AS f(order_hash, position, refused, delay, error, attempts)
+				WHERE h.order_hash = f.order_hash AND h.position = f.position AND h.attempts = f.attempts RETURNING h.order_hash, h.lane, f.refused, f.delay)
 			INSERT INTO {s}.semel_outbox_key AS k (order_hash, retry_at, failures, lane, stopped)
 			SELECT DISTINCT ON (order_hash) order_hash, {now} + delay, 1, lane, refused FROM failed
 			ON CONFLICT (order_hash) DO UPDATE SET retry_at = excluded.retry_at, failures = k.failures + 1, stopped = excluded.stopped`),

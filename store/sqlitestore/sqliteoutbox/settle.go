@@ -70,11 +70,11 @@ func fail(ctx context.Context, tx *sql.Tx, r *outbox.Result) error {
 		}
 	}
 	refused := r.Kind == outbox.Refused
-	res, err := tx.ExecContext(ctx, `UPDATE semel_outbox_held SET attempts = attempts + 1, quarantined = ?, last_error = ? WHERE position = ?`, refused, r.Error, r.Position)
+	res, err := tx.ExecContext(ctx, `UPDATE semel_outbox_held SET attempts = attempts + 1, quarantined = ?, last_error = ? WHERE position = ? AND attempts = ?`, refused, r.Error, r.Position, r.Attempts)
 	if err != nil {
 		return err
 	}
-	if n, err := res.RowsAffected(); err != nil || n == 0 { // somebody has dropped it
+	if n, err := res.RowsAffected(); err != nil || n == 0 { // it is recorded already, or somebody has dropped it
 		return err
 	}
 	_, err = tx.ExecContext(ctx, `INSERT INTO semel_outbox_key (order_hash, retry_at, failures, lane, stopped) VALUES (?, ?, 1, ?, ?)
