@@ -30,7 +30,7 @@ func (s *Source) join() (*kgo.Client, error) {
 		return nil, s.broken
 	}
 	s.client, s.quit, s.stop = cl, quit, make(chan struct{})
-	s.copies = newProducer(cl, slices.Concat(s.opt.Client, copyOptions(), largeCopies())...)
+	s.copies = newProducer(cl, slices.Concat(s.outside(), copyOptions(), largeCopies())...)
 	s.loop.Go(func() { s.committer(s.stop) })
 	return cl, nil
 }
@@ -70,6 +70,12 @@ func (s *Source) options() []kgo.Opt {
 		kgo.WithHooks(&dialWatch{s}),
 	}
 	return slices.Concat(first, s.opt.Client, last, copyOptions())
+}
+
+// outside are the user's options without topics. A client with topics would join the group, and
+// get partitions that nobody polls.
+func (s *Source) outside() []kgo.Opt {
+	return append(slices.Clone(s.opt.Client), kgo.ConsumeTopics())
 }
 
 // newClient is kgo.NewClient, with an error if a hook panics. A hook may accept one client

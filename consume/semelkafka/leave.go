@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -21,8 +20,8 @@ const closeTimeout = 5 * time.Second
 // Serve. A second call does nothing. A static member (group.instance.id) keeps
 // its place.
 //
-// It takes at most HandOver and about 10 s. It takes that long while the group
-// waits for a dead member: no commit is possible then, so that messages done
+// It takes at most HandOver and about 20 s: a commit that runs may take 10 s. It takes long
+// while the group waits for a dead member: no commit is possible then, so that messages done
 // since the last commit come again, as duplicates. It returns an error if the
 // brokers did not answer in time; they notice the end by the session's
 // time-out, and no message is lost.
@@ -92,7 +91,7 @@ func (s *Source) newMember() (*kgo.Client, context.CancelFunc, error) {
 // plainClient makes a client outside the group. It connects at its first
 // request.
 func (s *Source) plainClient(more ...kgo.Opt) (*kgo.Client, error) {
-	return newClient(slices.Concat(s.opt.Client, more)...)
+	return newClient(append(s.outside(), more...)...)
 }
 
 // removeMember ends a membership that the client itself cannot end while it
