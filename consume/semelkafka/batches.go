@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -280,7 +282,13 @@ func (b *batches) policy() driver.Policy {
 	return driver.Policy{Backoff: b.opt.Backoff, AckFailures: b.opt.AckFailures}
 }
 
+// observe reports an event. A panic of Observe is logged and has no effect, as in a Consumer.
 func (b *batches) observe(ctx context.Context, e consume.Event) {
+	defer func() {
+		if p := recover(); p != nil {
+			slog.ErrorContext(ctx, "semelkafka: Observe panicked", "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
 	report := b.opt.Observe
 	if report == nil {
 		report = consume.LogEvents(nil)
