@@ -72,8 +72,9 @@
 //
 // If the broker refuses a copy, the message is not acked, and the Consumer publishes the
 // copy again. After ten refusals the Consumer gives the message back to the broker, which
-// redelivers it about five minutes later. With Kafka, which cannot redeliver a single message,
-// the Consumer goes on publishing the copy.
+// redelivers it about five minutes later. If the broker cannot redeliver a single message, as
+// Kafka and an exclusive or a failover subscription of Pulsar, the Consumer goes on publishing
+// the copy.
 //
 // # Order
 //
@@ -83,12 +84,12 @@
 // meanwhile, unless as many messages wait as Options.Waiting allows.
 // Dead letters keep the order, too, with one exception: a message whose copy the broker has
 // refused ten times does not delay the next one any more. Until then the later messages of
-// its order key wait.
+// its order key wait. In a FIFO queue of SQS they wait until the message has come again, too.
 //
 // A message with an order key waits in the Consumer for the pause after a failed attempt.
 // A message without one goes back to the broker for that pause, and waits in the Consumer
 // in three cases only: if the pause is at most 100 ms, if its key comes from
-// [Unprotected], and with Kafka.
+// [Unprotected], and if the broker cannot redeliver a single message.
 //
 // # End
 //

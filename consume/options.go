@@ -33,8 +33,14 @@ type Options struct {
 	// broker has delivered it more than MaxDeliveries times, and its handler has
 	// begun MaxDeliveries times. The second condition spares a message that only
 	// waits and is given back at each restart. For a message whose key comes from
-	// Unprotected, the first condition is enough. Zero: no limit. With Kafka, which
-	// does not count deliveries, the option has no effect.
+	// Unprotected, the first condition is enough. Zero: no limit.
+	//
+	// The option has no effect if the broker does not count deliveries: with Kafka, and
+	// in an exclusive or a failover subscription of Pulsar. A classic queue of RabbitMQ
+	// says only whether it has delivered a message before, so that redeliveries after the
+	// death of a process count as 2 at most. There, under an Atomic, a message that kills
+	// its process comes again without a limit: use a Guard, or another kind of queue or
+	// subscription.
 	MaxDeliveries int
 	// Starts counts how often a handler has begun, for MaxDeliveries. It is
 	// required if MaxDeliveries is set and the runner is an Atomic; a Guard as the

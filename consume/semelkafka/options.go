@@ -53,7 +53,7 @@ type Options struct {
 	// OrderKey returns the order key of a message. It is called before m.Key is
 	// set, with the record's key, or nil if it has none. By default messages
 	// with equal record keys wait for each other, and those without one do not
-	// wait.
+	// wait. It must not panic.
 	OrderKey func(m *consume.Message, key []byte) string
 
 	// Start is where a group without committed offsets begins: Earliest by
@@ -78,8 +78,9 @@ type Options struct {
 	CommitEvery time.Duration
 	// HandOver is how long running handlers may take when their partition is
 	// taken away, so that this member can commit them: 10 s by default. It must
-	// be shorter than the rebalance time-out. If a handler runs longer, another
-	// member gets its message, and waits for its lease.
+	// be shorter than the rebalance time-out; leave 10 s for the commit after it, because
+	// a member that is late is dropped, and its last messages come again. If a handler
+	// runs longer, another member gets its message, and waits for its lease.
 	HandOver time.Duration
 	// PollWait is how long Next waits for a message: 1 s by default.
 	PollWait time.Duration

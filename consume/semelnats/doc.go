@@ -12,6 +12,9 @@
 // message's is packed, so that consume.FromHeader("Nats-Msg-Id") finds the key of a copy
 // that is sent back.
 //
+// Connect with nats.MaxReconnects(-1). By default the client gives up after 60 attempts in
+// about two minutes and closes the connection, and then Serve returns driver.ErrClosed.
+//
 // Set the consumer's MaxDeliver to -1 (no limit), because the server drops a
 // message silently after it. The options MaxAttempts and MaxDeliveries of
 // package consume dead-letter such a message instead, and count no delivery of a
@@ -22,7 +25,10 @@
 // its stream. The Source does the same if somebody lowers AckWait to less than half of what it
 // was when Serve began. Set MaxAckPending to at least
 // the Consumer's InFlight and Waiting together (4352 by default): the server's
-// default of 1000 stops all messages while 1000 wait for a key that fails.
+// default of 1000 stops all messages while 1000 wait for a key that fails. Without an
+// OrderKey set it higher. Messages that went back for a pause count, too, and InFlight and
+// Waiting do not limit them: with the default Backoff, each message that fails until it is
+// dead-lettered counts for about ten minutes.
 //
 // A pull consumer with several members delivers in order to all of them
 // together, not per key. Order per key holds for one member at a time; with

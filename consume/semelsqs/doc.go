@@ -13,6 +13,12 @@
 // group while an earlier one is in flight, so order per group holds over several
 // consumers and over their deaths. A standard queue keeps no order.
 //
+// If SQS refuses the copy of a message of a FIFO queue ten times, the message goes back with a
+// pause of five minutes, in which SQS delivers no other message of its group. So while the
+// queue of copies is missing, or refuses the copy for its size, a group gets on by at most nine
+// messages in five minutes, and by none if the queue has a redrive policy. Mend the queue of
+// copies, or delete the message.
+//
 // Dead letters and quarantined messages are sent to queues of their own before the
 // message is deleted. SQS takes ten attributes, and their names and values are
 // restricted, so [Encode] packs the headers that do not fit into the attribute

@@ -29,7 +29,7 @@ func bill(ctx context.Context, x *semel.Execution, m *consume.Message) error {
 }
 
 func run(ctx context.Context) error {
-	conn, err := nats.Connect(nats.DefaultURL)
+	conn, err := nats.Connect(nats.DefaultURL, nats.MaxReconnects(-1)) // never gives up
 	if err != nil {
 		return err
 	}

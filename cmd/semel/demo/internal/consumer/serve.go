@@ -39,7 +39,7 @@ func Serve(ctx context.Context, o *Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.j.Close()) }()
-	conn, err := nats.Connect(o.Broker)
+	conn, err := nats.Connect(o.Broker, nats.MaxReconnects(-1))
 	if err != nil {
 		return err
 	}
