@@ -38,11 +38,11 @@
 // With DeclareAll also "orders" itself. They are durable, and each new
 // connection makes the missing ones again.
 //
-// A retry waits in a queue whose TTL is about its delay, from 250 ms in steps of
-// two, and comes back by dead-lettering. It delays no other message, and no
-// process must stay alive for it. To the broker it is a new message, at the end
-// of the queue. Quorum queues pass it on at least once, classic ones at most
-// once. Messages with an OrderKey wait in the consumer instead.
+// A retry waits in a queue whose TTL is its delay, rounded up to the next of 250 ms, 500 ms,
+// 1 s and so on in steps of two up to 36 h, and comes back by dead-lettering. It delays no
+// other message, and no process must stay alive for it. To the broker it is a new message, at
+// the end of the queue. Quorum queues pass it on at least once, classic ones at most once.
+// Messages with an OrderKey wait in the consumer instead.
 //
 // # What it needs
 //
@@ -50,10 +50,12 @@
 //   - The permission to configure, write and read "orders" and "orders.*", and
 //     to write to the default exchange, "amq.default".
 //   - No policy that drops messages of "orders.*": no TTL, no max-length.
-//   - For a quorum queue that the Source does not make: x-delivery-limit of -1.
-//     RabbitMQ 4 otherwise drops a message after 20 deliveries, or dead-letters it
-//     if the queue has a dead-letter exchange. It counts the restarts of consumers
-//     that had only prefetched the message.
+//   - For a quorum queue of RabbitMQ 4 that the Source does not make: the argument
+//     x-delivery-limit of -1. RabbitMQ 4 otherwise drops a message after 20 deliveries, or
+//     dead-letters it if the queue has a dead-letter exchange. It counts the restarts of
+//     consumers that had only prefetched the message, and each consumer_timeout of a message
+//     that waits here, as all do while the store is down. RabbitMQ 3 has no such limit: leave
+//     the argument out there.
 //   - Options.Horizon, if the queue has a TTL; without a TTL
 //     consume.Options.AllowShortRetention, because a queue keeps messages for ever.
 //   - The time of publication in each message, unless the queue has a TTL that

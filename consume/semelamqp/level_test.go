@@ -6,19 +6,21 @@ import (
 	"time"
 )
 
-func TestLevel_IsTheNearest(t *testing.T) {
+// A retry must not come before the pause that a handler's error names (RetryAfter).
+func TestLevel_IsTheNextOne(t *testing.T) {
 	for d, want := range map[time.Duration]time.Duration{
-		1: firstLevel, 150 * time.Millisecond: firstLevel, 250 * time.Millisecond: firstLevel, 350 * time.Millisecond: firstLevel,
-		360 * time.Millisecond: 500 * time.Millisecond, 750 * time.Millisecond: time.Second, time.Second: time.Second, 1500 * time.Millisecond: 2 * time.Second,
-		5 * time.Minute: 256 * time.Second, 225 * time.Second: 256 * time.Second, 30 * time.Hour: lastLevel, math.MaxInt64: lastLevel,
+		1: firstLevel, 150 * time.Millisecond: firstLevel, 250 * time.Millisecond: firstLevel, 251 * time.Millisecond: 500 * time.Millisecond,
+		500 * time.Millisecond: 500 * time.Millisecond, 750 * time.Millisecond: time.Second, time.Second: time.Second, time.Second + 1: 2 * time.Second,
+		45 * time.Second: 64 * time.Second, 5 * time.Minute: 512 * time.Second, 225 * time.Second: 256 * time.Second,
+		30 * time.Hour: lastLevel, lastLevel: lastLevel, math.MaxInt64: lastLevel,
 	} {
 		if got := level(d); got != want {
 			t.Errorf("%v: %v, want %v", d, got, want)
 		}
 	}
 	for d := firstLevel; d < lastLevel; d += d/7 + 1 {
-		if l := level(d); float64(l)/float64(d) > 1.4143 || float64(d)/float64(l) > 1.4143 {
-			t.Fatalf("%v: %v is further than a factor of 1.41 away", d, l)
+		if l := level(d); l < d || l >= 2*d {
+			t.Fatalf("%v: the level is %v", d, l)
 		}
 	}
 }

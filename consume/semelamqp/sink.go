@@ -95,7 +95,7 @@ func (s *Sink) send(ctx context.Context, m *outbox.Message) error {
 	case !errors.Is(err, errUnroutable):
 		return fmt.Errorf("exchange %q, routing key %q: %w", s.exchange, m.Topic, err)
 	case s.exchange == "":
-		return fmt.Errorf("semelamqp: queue %q: %w; a queue keeps the arguments that it is made with, so start its consumer first, which makes it (Options.Declare, or declare=all in an address of semel deliver); or, for another consumer: rabbitmqadmin declare queue name=%s durable=true arguments='{\"x-queue-type\":\"quorum\"}'", m.Topic, err, m.Topic)
+		return fmt.Errorf("semelamqp: queue %q: %w; a queue keeps the arguments that it is made with, so start its consumer first, which makes it (Options.Declare, or declare=all in an address of semel deliver); or, for another consumer: rabbitmqadmin declare queue name=%s durable=true arguments='{\"x-queue-type\":\"quorum\"}' (with RabbitMQ 4 also \"x-delivery-limit\":-1, because otherwise the queue drops a message after 20 deliveries)", m.Topic, err, m.Topic)
 	}
 	return fmt.Errorf("semelamqp: exchange %q, routing key %q: %w; bind a queue with: rabbitmqadmin declare binding source=%s destination=QUEUE routing_key=%s",
 		s.exchange, m.Topic, err, s.exchange, m.Topic)

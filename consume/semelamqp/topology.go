@@ -21,7 +21,8 @@ const (
 	lastLevel  = firstLevel << (levels - 1) // 36 h
 )
 
-// level returns the nearest level to a delay, by ratio.
+// level returns the shortest level that is not shorter than a delay, or the longest one. A
+// retry must not come before the Retry-After of a handler's error.
 func level(d time.Duration) time.Duration {
 	if d <= firstLevel {
 		return firstLevel
@@ -29,11 +30,7 @@ func level(d time.Duration) time.Duration {
 	if d >= lastLevel {
 		return lastLevel
 	}
-	l := firstLevel << (bits.Len64(uint64(d/firstLevel)) - 1) // l <= d < 2*l
-	if float64(d)*float64(d) > 2*float64(l)*float64(l) {
-		l *= 2
-	}
-	return l
+	return firstLevel << bits.Len64(uint64((d-1)/firstLevel))
 }
 
 func retryName(queue string, l time.Duration) string { return queue + ".retry." + l.String() }

@@ -87,4 +87,9 @@ var rabbits = []Mutant{
 		Dir: rabbit, Func: "(*delivery).copy", Package: rabbit, Run: "TestForward_LateFailure_SendsAgain",
 		Old: "if c == nil || c.failed() {", New: "if c == nil {",
 	},
+	{
+		Name: "RabbitMQ: a retry comes before its Retry-After", Rule: "deliver",
+		Dir: rabbit, Func: "level", Package: rabbit, Run: "TestLevel_IsTheNextOne",
+		Old: "(d-1)/firstLevel", New: "d/firstLevel/2",
+	},
 }
