@@ -26,6 +26,7 @@ type link struct {
 	asked time.Time           // when the last probe ended; without one, when the link was made
 	probe *probe              // nil: none runs
 	heard map[int32]time.Time // when a message last came, by the partition
+	sent  map[int32]time.Time // when resend was last called, by the partition
 
 	trying      chan struct{} // has a value while partitions are tried
 	abandoned   chan struct{}
@@ -36,7 +37,7 @@ type link struct {
 
 func newLink(s *Source) *link {
 	l := &link{
-		s: s, messages: make(chan pulsar.ConsumerMessage, s.opt.ReceiverQueue), asked: time.Now(), heard: map[int32]time.Time{},
+		s: s, messages: make(chan pulsar.ConsumerMessage, s.opt.ReceiverQueue), asked: time.Now(), heard: map[int32]time.Time{}, sent: map[int32]time.Time{},
 		trying: make(chan struct{}, 1), abandoned: make(chan struct{}), closed: make(chan struct{}),
 	}
 	redeliver := func(id pulsar.MessageID) { l.consumer.NackID(id) }
@@ -163,7 +164,8 @@ func (l *link) health(now time.Time) (broken, isNew bool, _ error) {
 		l.asked, l.probe = now, nil
 		if p.err == nil && l.s.opt.Type == pulsar.Failover {
 			for i := range int32(p.partitions) { //nolint:gosec // far fewer partitions
-				if now.Sub(l.heard[i]) >= probeEvery {
+				if now.Sub(l.heard[i]) >= probeEvery && now.Sub(l.sent[i]) >= l.resendEvery(i) {
+					l.sent[i] = now
 					l.resend(i)
 				}
 			}
@@ -181,6 +183,17 @@ func (l *link) health(now time.Time) (broken, isNew bool, _ error) {
 	isNew, l.probe.late = !l.probe.late, true
 	return false, isNew, fmt.Errorf("semelpulsar: topic %q: the broker that has the topic, or one of its partitions, has not answered for %v; the client connects again when it is back",
 		l.s.topic, waited.Round(time.Second))
+}
+
+// resendBusy is the pause between two resends of a partition that has messages here, because
+// the broker sends all of them again each time.
+const resendBusy = 5 * time.Minute
+
+func (l *link) resendEvery(partition int32) time.Duration {
+	if l.unsettled.has(partition) {
+		return resendBusy
+	}
+	return probeEvery
 }
 
 // resend asks the broker to send the unacknowledged messages of a partition again, in a

@@ -239,6 +239,49 @@ func TestFailover_IdleMember_AsksForMessagesWithoutAck(t *testing.T) {
 	})
 }
 
+// The broker sends all messages of the partition again for each such question, also those that
+// are here: a slow handler must not make it send them every ten seconds.
+func TestFailover_MessagesAreHere_AsksRarely(t *testing.T) {
+	t.Parallel()
+	s, client := subscribed(t, Options{Type: pulsar.Failover})
+	c := client.last()
+	c.send(entryMessage(1, 0), entryMessage(2, 0))
+	ds := take(t, s, 2)
+	c.mu.Lock()
+	c.lastIDs = make([]pulsar.TopicMessageID, 2)
+	c.mu.Unlock()
+	l, now := s.link.Load(), time.Now()
+	probed := func(n int) (asked int) {
+		for range n {
+			now = now.Add(probeEvery + time.Second)
+			_, _, _ = l.health(now)
+			eventually(t, "the end of the probe", func() bool {
+				_, _, err := l.health(now)
+				return err == nil && l.probe == nil
+			})
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, id := range c.nacked {
+			if id.PartitionIdx() == 0 {
+				asked++
+			}
+		}
+		return asked
+	}
+	if n := probed(20); n != 1 {
+		t.Errorf("asked %d times in %v, want once", n, 20*probeEvery)
+	}
+	for _, d := range ds {
+		if err := d.Ack(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := probed(2); n != 3 {
+		t.Errorf("asked %d times after the last ack, want at each probe", n-1)
+	}
+}
+
 // The client gives up a consumer whose topic does not exist, and does not tell.
 func TestNext_ClientHasGivenUp_SubscribesAgain(t *testing.T) {
 	t.Parallel()

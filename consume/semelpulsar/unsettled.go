@@ -204,6 +204,18 @@ func (u *unsettled) left() int {
 	return u.count
 }
 
+// has reports whether messages of a partition are here.
+func (u *unsettled) has(partition int32) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for p, e := range u.entries {
+		if p.partition == partition && e.here > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // clear forgets the entries that wait for their time.
 func (u *unsettled) clear() {
 	u.mu.Lock()

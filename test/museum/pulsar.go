@@ -93,4 +93,9 @@ var pulsars = []Mutant{
 		Dir: pulsar, Func: "NewSink", Package: pulsar, Run: "TestSink_Message_HasKeyAndHeadersAndIsInNoBatch",
 		Old: `DisableBatching: true`, New: `DisableBatching: false`,
 	},
+	{
+		Name: "Pulsar: a slow handler gets all messages of its partition again and again", Rule: "rule 14",
+		Dir: pulsar, Func: "(*link).resendEvery", Package: pulsar, Run: "TestFailover_MessagesAreHere_AsksRarely",
+		Old: "return resendBusy", New: "return probeEvery",
+	},
 }
