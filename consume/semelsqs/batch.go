@@ -9,8 +9,10 @@ import (
 const (
 	maxBatch   = 10 // of SQS
 	maxFlights = 8
-	// requestLimit ends a request that gets no answer.
+	// requestLimit ends a request that gets no answer. Entries wait for a running request for
+	// slowRequest only, because a message is visible again if its extension is late.
 	requestLimit = 10 * time.Second
+	slowRequest  = time.Second
 )
 
 // entry is one part of a batch.
@@ -23,7 +25,8 @@ type entry struct {
 
 // batcher collects the entries that come while a request runs, so that most requests
 // are full. A lone entry waits for no other: it is sent at once if no request runs, and
-// otherwise after that request. Only full requests run beside others.
+// otherwise after that request, or when that request is slow. Otherwise only full requests run
+// beside others.
 type batcher struct {
 	// send sets the errors of the entries that failed.
 	send func(ctx context.Context, es []*entry)
@@ -31,6 +34,7 @@ type batcher struct {
 	mu      sync.Mutex
 	waiting []*entry
 	flights int
+	slow    int // of the flights, those whose request is slow
 }
 
 // start begins an entry. Its done is closed after the answer.
@@ -39,11 +43,17 @@ func (b *batcher) start(handle string, seconds int32) *entry {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.waiting = append(b.waiting, e)
-	if b.flights == 0 || len(b.waiting) >= maxBatch && b.flights < maxFlights {
+	b.launch()
+	return e
+}
+
+// launch begins a request if one is due. The caller holds mu.
+func (b *batcher) launch() {
+	n := len(b.waiting)
+	if n > 0 && b.flights < maxFlights && (b.flights == b.slow || n >= maxBatch) {
 		b.flights++
 		go b.fly()
 	}
-	return e
 }
 
 // wait returns the result of an entry. If ctx ends first, the result is unknown.
@@ -62,7 +72,7 @@ func (b *batcher) fly() {
 	for {
 		b.mu.Lock()
 		n := min(len(b.waiting), maxBatch)
-		if n == 0 || n < maxBatch && b.flights > 1 {
+		if n == 0 || n < maxBatch && b.flights-b.slow > 1 {
 			b.flights--
 			b.mu.Unlock()
 			return
@@ -71,11 +81,30 @@ func (b *batcher) fly() {
 		clear(b.waiting[:n])
 		b.waiting = b.waiting[n:]
 		b.mu.Unlock()
-		ctx, cancel := context.WithTimeout(context.Background(), requestLimit)
-		b.send(ctx, es)
-		cancel()
+		b.request(es)
 		for _, e := range es {
 			close(e.done)
 		}
+	}
+}
+
+// request sends a batch. If the answer takes long, entries that wait need not wait for it.
+func (b *batcher) request(es []*entry) {
+	ctx, cancel := context.WithTimeout(context.Background(), requestLimit)
+	defer cancel()
+	isSlow := make(chan struct{})
+	timer := time.AfterFunc(slowRequest, func() {
+		defer close(isSlow)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.slow++
+		b.launch()
+	})
+	b.send(ctx, es)
+	if !timer.Stop() {
+		<-isSlow
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.slow--
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // A lone entry is sent at once. While its request runs, full requests are sent beside
@@ -62,4 +64,35 @@ func TestBatcher_ManyEntries_RequestsHaveLimit(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// A request without an answer delays later entries, such as the extension of a message, for a
+// second and not until its time limit. After it has ended, entries share requests as before.
+func TestBatcher_RequestIsSlow_LaterEntryIsSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sizes := make(chan int, 10)
+		b := batcher{send: func(ctx context.Context, es []*entry) {
+			if sizes <- len(es); es[0].handle == "first" {
+				<-ctx.Done()
+			} else {
+				time.Sleep(slowRequest / 2)
+			}
+		}}
+		began := time.Now()
+		first, later := b.start("first", 0), b.start("later", 0)
+		<-later.done
+		if took := time.Since(began); took > 2*slowRequest {
+			t.Errorf("the later entry took %v", took)
+		}
+		<-first.done
+		synctest.Wait()
+		es := []*entry{b.start("a", 0), b.start("b", 0), b.start("c", 0)}
+		for _, e := range es {
+			<-e.done
+		}
+		synctest.Wait()
+		if got, want := []int{<-sizes, <-sizes, <-sizes, <-sizes}, []int{1, 1, 1, 2}; !slices.Equal(got, want) || b.flights > 0 || b.slow > 0 {
+			t.Errorf("the requests have %v entries, want %v; %d run, %d are slow", got, want, b.flights, b.slow)
+		}
+	})
 }

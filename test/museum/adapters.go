@@ -137,4 +137,9 @@ var adapters = []Mutant{
 			}
 			return b.send(ctx, w)`,
 	},
+	{
+		Name: "SQS: a request without an answer delays the extensions of other messages", Rule: "isolation",
+		Dir: simple, Func: "(*batcher).request", Package: simple, Run: "TestBatcher_RequestIsSlow_LaterEntryIsSent",
+		Old: "b.launch()", New: "",
+	},
 }
