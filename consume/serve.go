@@ -21,8 +21,9 @@ import (
 // handlers (see Options.Drain), and returns nil.
 //
 // Serve returns an error if it could not start, if the source was closed, if a
-// message was rejected (ErrRejected), or if a handler has not returned 25 s after the
-// end of its context.
+// message was rejected (ErrRejected), or if a handler or the broker has not answered 25 s
+// after the end of the handlers' contexts. It waits once as long for a Next that has not
+// returned: a source may end its poll first.
 func (c *Consumer) Serve(ctx context.Context, src driver.Source) error {
 	info, err := src.Info(ctx)
 	if err != nil && ctx.Err() != nil {
@@ -129,6 +130,7 @@ func (s *session) loop(ctx context.Context) error {
 
 	stop := ctx.Done()
 	var deadline <-chan time.Time
+	late := false // Next has got a second settleGrace
 	for {
 		s.startReady(fctx, hctx)
 		if s.returning && s.taken == 0 {
@@ -169,14 +171,30 @@ func (s *session) loop(ctx context.Context) error {
 			s.outage.pause.timer = nil
 			s.probe()
 		case <-deadline:
-			if hctx.Err() != nil {
-				return fmt.Errorf("consume: %d messages did not end %v after Drain, %v, was over; their handlers ignore their context",
-					s.taken, settleGrace, s.c.opt.Drain)
+			switch {
+			case hctx.Err() == nil:
+				cancel(errDraining)
+			case s.fetching && !late: // Next need not end with its context
+				late = true
+			default:
+				return s.notEnded()
 			}
-			cancel(errDraining)
 			deadline = time.After(settleGrace)
 		}
 	}
+}
+
+// notEnded is the error of a Serve that does not wait any longer.
+func (s *session) notEnded() error {
+	cause := "their handlers ignore their context"
+	switch {
+	case s.running > 0:
+	case s.fetching:
+		cause = "Next of the source has not returned"
+	default:
+		cause = "the broker does not answer, and redelivers them"
+	}
+	return fmt.Errorf("consume: %d messages did not end %v or more after Drain, %v, was over; %s", s.taken, settleGrace, s.c.opt.Drain, cause)
 }
 
 // drain begins the end of Serve, which will return err.

@@ -280,4 +280,9 @@ var consumers = []Mutant{
 		Dir: kafkapg, Func: "(*keyedLedger).Prepare", Package: kafkapg, Run: "TestKeyed_NextBatchPrepared_SeesTheRedrivenMessage",
 		Old: "b.prefetched = l.prefetcher.Prefetch(ctx, calls)", New: "b.prefetched = l.atomic.Prefetcher().Prefetch(ctx, calls)",
 	},
+	{
+		Name: "a poll that ends later than Drain is an error of the consumer", Rule: "rule 14",
+		Dir: consumer, Func: "(*session).loop", Package: consumer, Run: "TestServe_ContextEndsDuringLongPoll_ReturnsNil",
+		Old: "s.fetching && !late", New: "s.fetching && late",
+	},
 }
