@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -44,6 +45,29 @@ func TestRevoked_LedgerIsAsked_WaitsForTheAnswer(t *testing.T) {
 		}
 		close(l.goOn)
 		<-revoked
+		synctest.Wait()
+	})
+}
+
+// The wait for handlers and the wait for the ledger begin together, so that the commit after
+// them is not late for the rebalance.
+func TestRevoked_HandlerAndLedgerAreSlow_TakesHandOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := apart(t, nil, 1)
+		handed(t, s, 1)
+		p, l := s.parts[partitionID{"t", 0}], &slowLedger{goOn: make(chan struct{})}
+		s.ledger = l
+		s.beginAll(map[string]map[int32]kgo.Offset{"t": {0: kgo.NewOffset().At(5)}})
+		synctest.Wait()
+		if p.beginning == nil {
+			t.Fatal("the ledger is not asked")
+		}
+		began := time.Now()
+		s.revoked(t.Context(), nil, map[string][]int32{"t": {0}})
+		if took := time.Since(began); took != s.opt.HandOver {
+			t.Errorf("the partition was handed over after %v, want %v", took, s.opt.HandOver)
+		}
+		close(l.goOn)
 		synctest.Wait()
 	})
 }

@@ -3,7 +3,6 @@ package semelkafka
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -57,8 +56,10 @@ func (s *Source) revoked(ctx context.Context, _ *kgo.Client, went map[string][]i
 			}
 		}
 	})
-	s.awaitEnd(ctx, left)
-	s.awaitBeginnings(ctx, left)
+	wait, cancel := context.WithTimeout(ctx, s.opt.HandOver)
+	defer cancel()
+	s.awaitEnd(wait, left)
+	s.awaitBeginnings(wait, left)
 	s.commit(ctx, left)
 	s.forget(left)
 }
@@ -76,11 +77,8 @@ func (s *Source) lost(_ context.Context, _ *kgo.Client, went map[string][]int32)
 	s.forget(left)
 }
 
-// awaitEnd waits until the deliveries of partitions have ended, at most for
-// HandOver.
+// awaitEnd waits until the deliveries of partitions have ended, or ctx has.
 func (s *Source) awaitEnd(ctx context.Context, left []*partition) {
-	limit := time.NewTimer(s.opt.HandOver)
-	defer limit.Stop()
 	for {
 		s.mu.Lock()
 		n, ended := 0, s.ended
@@ -93,8 +91,6 @@ func (s *Source) awaitEnd(ctx context.Context, left []*partition) {
 		}
 		select {
 		case <-ended:
-		case <-limit.C:
-			return
 		case <-ctx.Done():
 			return
 		}
@@ -102,10 +98,8 @@ func (s *Source) awaitEnd(ctx context.Context, left []*partition) {
 }
 
 // awaitBeginnings waits until no search for the position of a partition calls the ledger any
-// more, at most for HandOver: a later Own would take the partition from its next owner.
+// more, or ctx has ended: a later Own would take the partition from its next owner.
 func (s *Source) awaitBeginnings(ctx context.Context, left []*partition) {
-	ctx, cancel := context.WithTimeout(ctx, s.opt.HandOver)
-	defer cancel()
 	for _, p := range left {
 		s.mu.Lock()
 		b := p.beginning

@@ -29,7 +29,7 @@ func (b *batches) handle(ctx context.Context, batch []*work) error {
 			w.disp = driver.Disposition{Action: driver.Hold, Reason: driver.ReasonInProgress}
 			continue
 		}
-		if w.late(now, b.keep) {
+		if b.late(w, now) {
 			w.disp = driver.Disposition{Action: driver.Quarantine, Reason: driver.ReasonLate,
 				Err: fmt.Errorf("published %v ago; outcomes are kept for %v", now.Sub(w.m.Published).Round(time.Second), b.keep)}
 			w.decided = true
@@ -90,9 +90,13 @@ func isOutage(d *driver.Disposition) bool {
 	return d.Reason == driver.ReasonUnavailable && store.Affects(d.Err) == store.ExtentStore
 }
 
-// late reports whether the ledger's record of the message may be deleted.
-func (w *work) late(now time.Time, keep time.Duration) bool {
-	return keep > 0 && !w.m.Published.IsZero() && now.Sub(w.m.Published) > keep
+// late reports whether the ledger's record of the message may be deleted. A message that an
+// operator has sent back runs all the same, as in a Consumer.
+func (b *batches) late(w *work, now time.Time) bool {
+	if why, _ := w.m.Header(consume.RedriveHeader); why != "" && b.opt.Reopen != nil {
+		return false
+	}
+	return b.keep > 0 && !w.m.Published.IsZero() && now.Sub(w.m.Published) > b.keep
 }
 
 // hold delays a message and the later messages of its order key.

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/driver"
+	"github.com/semel-go/semel/store"
 )
 
 // Several messages of an order key fail for good in one turn, as redelivered ones do, and
@@ -34,6 +36,29 @@ func TestSettle_LettersOfAKey_KeepTheirOrder(t *testing.T) {
 			}
 			if !slices.Equal(l.passed, []string{"1/0", "0/0", "0/1", "0/2"}) || len(b.held) > 0 {
 				t.Errorf("settled in the order %q, and %d order keys wait", l.passed, len(b.held))
+			}
+		})
+	}
+}
+
+// A tool that sends a dead letter back can keep the time of the record.
+func TestHandle_RedrivenAndOld_Runs(t *testing.T) {
+	for name, reopen := range map[string]*semel.Guard{"with Reopen": new(semel.Guard), "without": nil} {
+		t.Run(name, func(t *testing.T) {
+			l := &scripted{}
+			b := looping(t, l, consume.Options{Reopen: reopen}, 2)
+			b.keep = time.Hour
+			ds, _ := handed(t, b.s, MaxBatch)
+			works := newWorks(ds)
+			for _, w := range works {
+				w.m.Published = time.Now().Add(-2 * time.Hour)
+			}
+			works[1].m.Headers = append(works[1].m.Headers, store.Header{Name: consume.RedriveHeader, Value: "ticket 12"})
+			if err := b.handle(t.Context(), works); err != nil {
+				t.Fatal(err)
+			}
+			if ran := slices.Equal(l.given, []string{"0/1"}); ran != (reopen != nil) || works[0].disp.Reason != driver.ReasonLate {
+				t.Errorf("the ledger was given %q, and the other message is %v", l.given, works[0].disp.Reason)
 			}
 		})
 	}

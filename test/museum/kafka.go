@@ -131,7 +131,7 @@ var kafkas = []Mutant{
 	{
 		Name: "Kafka: a member takes a partition over that it has handed over", Rule: "rule 4",
 		Dir: kafka, Func: "(*Source).revoked", Package: "consume/semelkafka", Run: "TestRevoked_LedgerIsAsked_WaitsForTheAnswer",
-		Old: "s.awaitBeginnings(ctx, left)", New: "",
+		Old: "s.awaitBeginnings(wait, left)", New: "",
 	},
 	{
 		Name: "Kafka: an order key is due when its last message is", Rule: "rule 14",
@@ -173,5 +173,30 @@ var kafkas = []Mutant{
 		Name: "Kafka: a large message is sent alone after the lease", Rule: "rule 6",
 		Dir: kafka, Func: "(*producer).produce", Package: "consume/semelkafka/kafkatest", Run: "TestSink_LeaseIsOverBeforeMessageIsSentAlone",
 		Old: "err := ctx.Err(); err != nil", New: "err := ctx.Err(); err != nil && ctx.Done() == nil",
+	},
+	{
+		Name: "Kafka: a client of a source consumes the topics of the user's options", Rule: "ack",
+		Dir: kafka, Func: "(*Source).outside", Package: "consume/semelkafka/kafkatest", Run: "TestSource_ClientHasTopics_OneMemberJoins",
+		Old: ", kgo.ConsumeTopics()", New: "",
+	},
+	{
+		Name: "Kafka: an Observe that panics ends the process of a consumer of batches", Rule: "isolation",
+		Dir: kafka, Func: "(*batches).observe", Package: kafka, Run: "TestServeBatches_ObservePanics_GoesOn",
+		Old: `"stack", string(debug.Stack()))`, New: `"stack", string(debug.Stack()))
+			panic(p)`,
+	},
+	{
+		Name: "Kafka: a handover waits for handlers first and then for the ledger", Rule: "rule 14",
+		Dir: kafka, Func: "(*Source).revoked", Package: kafka, Run: "TestRevoked_HandlerAndLedgerAreSlow_TakesHandOver",
+		Old: "s.awaitBeginnings(wait, left)",
+		New: `
+			more, stop := context.WithTimeout(ctx, s.opt.HandOver)
+			defer stop()
+			s.awaitBeginnings(more, left)`,
+	},
+	{
+		Name: "Kafka: an old message that an operator sends back to a ledger is quarantined", Rule: "ack",
+		Dir: kafka, Func: "(*batches).late", Package: kafka, Run: "TestHandle_RedrivenAndOld_Runs",
+		Old: "return false", New: "",
 	},
 }
