@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/textproto"
+	"slices"
 	"strings"
 
 	"github.com/semel-go/semel/cmd/semel/internal/input"
@@ -32,6 +33,9 @@ func (d *Denied) Error() string {
 // Unwrap returns Err.
 func (d *Denied) Unwrap() error { return d.Err }
 
+// ownForwarded are the headers that Authorize sets itself.
+var ownForwarded = []string{"X-Forwarded-Method", "X-Forwarded-Uri", "X-Forwarded-Host", "X-Forwarded-For", "X-Forwarded-Proto"}
+
 // Authorize asks, by GET, with the headers of the request and X-Forwarded-
 // Method, -Uri, -Host, -For and -Proto, whether its sender may see a kept answer.
 // 2xx is a yes; any other answer, and none, is a *Denied.
@@ -42,7 +46,7 @@ func (h *Hook) Authorize(r *http.Request) error {
 	if err != nil {
 		return &Denied{Status: http.StatusServiceUnavailable, Err: err}
 	}
-	req.Header = asked(r, h.trust)
+	req.Header = h.asked(r)
 	res, err := h.client.Do(req)
 	if err != nil {
 		return &Denied{Status: http.StatusServiceUnavailable, Err: input.WithoutURL(err)}
@@ -61,47 +65,50 @@ func (h *Hook) Authorize(r *http.Request) error {
 }
 
 // asked returns the headers of r without the headers of its connection and its
-// body, without conditions and ranges, and without names that have an underscore. With trust it keeps the incoming X-Forwarded-* headers.
-func asked(r *http.Request, trust bool) http.Header {
-	h := maps.Clone(r.Header)
+// body, without conditions and ranges, and without names that have an underscore. Of the
+// incoming X-Forwarded-* headers it keeps the protected ones, and with trust -For, -Host
+// and -Proto.
+func (h *Hook) asked(r *http.Request) http.Header {
+	out := maps.Clone(r.Header)
 	for _, line := range r.Header["Connection"] {
 		for name := range strings.SplitSeq(line, ",") {
-			delete(h, textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name)))
+			delete(out, textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name)))
 		}
 	}
-	for name := range h {
+	for name := range out {
 		switch {
-		case strings.HasPrefix(name, "X-Forwarded-"), strings.HasPrefix(name, "Proxy-"), strings.HasPrefix(name, "Content-"), strings.HasPrefix(name, "Semel-"),
+		case strings.HasPrefix(name, "X-Forwarded-") && (!h.protected[name] || slices.Contains(ownForwarded, name)),
+			strings.HasPrefix(name, "Proxy-"), strings.HasPrefix(name, "Content-"), strings.HasPrefix(name, "Semel-"),
 			strings.HasPrefix(name, "If-"), // conditions concern the answer of the service only
 			strings.Contains(name, "_"):    // many servers take X_Forwarded_Uri for X-Forwarded-Uri
-			delete(h, name)
+			delete(out, name)
 		}
 	}
 	for _, name := range []string{"Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Http2-Settings", "Expect", "Forwarded", "Range"} {
-		delete(h, name)
+		delete(out, name)
 	}
-	h.Set("X-Forwarded-Method", r.Method)
-	h.Set("X-Forwarded-Uri", r.URL.RequestURI())
+	out.Set("X-Forwarded-Method", r.Method)
+	out.Set("X-Forwarded-Uri", r.URL.RequestURI())
 	proto := "http"
 	if r.TLS != nil {
 		proto = "https"
 	}
-	h.Set("X-Forwarded-Host", r.Host)
-	h.Set("X-Forwarded-Proto", proto)
+	out.Set("X-Forwarded-Host", r.Host)
+	out.Set("X-Forwarded-Proto", proto)
 	via, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err == nil {
-		h.Set("X-Forwarded-For", via)
+		out.Set("X-Forwarded-For", via)
 	}
-	if !trust {
-		return h
+	if !h.trust {
+		return out
 	}
 	for _, name := range []string{"X-Forwarded-Host", "X-Forwarded-Proto"} {
 		if v := r.Header[name]; len(v) > 0 {
-			h[name] = v
+			out[name] = v
 		}
 	}
 	if v := r.Header["X-Forwarded-For"]; len(v) > 0 && err == nil {
-		h.Set("X-Forwarded-For", strings.Join(v, ", ")+", "+via)
+		out.Set("X-Forwarded-For", strings.Join(v, ", ")+", "+via)
 	}
-	return h
+	return out
 }

@@ -20,7 +20,9 @@ type Hook struct {
 	url     *url.URL
 	timeout time.Duration
 	client  *http.Client
-	trust   bool // X-Forwarded-* as they come in are true
+	trust   bool // X-Forwarded-For, -Host and -Proto as they come in are true
+
+	protected map[string]bool // see Protect
 
 	statusOnly bool // see StatusOnly
 }
@@ -42,6 +44,11 @@ func New(u *url.URL, timeout time.Duration, files *tlsfile.Source) *Hook {
 // TrustForwarded makes Authorize pass incoming X-Forwarded-For, -Host and -Proto
 // on, as the upstream gets them. Call it before the first call of Authorize.
 func (h *Hook) TrustForwarded() { h.trust = true }
+
+// Protect makes Authorize pass on the incoming headers of these canonical names although they
+// begin with X-Forwarded-: they decide the tenant, or a gateway sets them. Call it before the
+// first call of Authorize.
+func (h *Hook) Protect(names map[string]bool) { h.protected = names }
 
 // StatusOnly returns a Hook whose verdicts have the status of the answer and nothing
 // else, for requests with no-store. It shares its connections with h.

@@ -82,6 +82,28 @@ func TestAuthorize_ForwardedHeaders_SameAsUpstream(t *testing.T) {
 	}
 }
 
+// A gateway can name the tenant in an X-Forwarded- header. The authorizer gets it as the service
+// does, and no such header that only the client has set.
+func TestAuthorize_TenantInForwardedHeader_Sent(t *testing.T) {
+	asked := make(chan http.Header, 1)
+	auth := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.Header.Clone() }))
+	defer auth.Close()
+	s := play(t, created(), "scope: header:X-Forwarded-User\nprotected-headers: [X-Forwarded-Email, X-Forwarded-Uri]\nauthorize-url: "+auth.URL+"\n")
+	headers := []string{"X-Forwarded-User", "ann", "X-Forwarded-Email", "ann@shop.example", "X-Forwarded-Groups", "admins", "X-Forwarded-Uri", "/public", "X-Forwarded-Method", "GET"}
+	s.pay("k", headers...)
+	if r := s.pay("k", headers...); !r.replayed() {
+		t.Fatalf("%+v", r)
+	}
+	got := <-asked
+	for name, want := range map[string]string{
+		"X-Forwarded-User": "ann", "X-Forwarded-Email": "ann@shop.example", "X-Forwarded-Groups": "", "X-Forwarded-Uri": "/pay", "X-Forwarded-Method": "POST",
+	} {
+		if got.Get(name) != want || len(got[name]) > 1 {
+			t.Errorf("%s: the authorizer got %q, want %q", name, got[name], want)
+		}
+	}
+}
+
 // oracle answers --reconcile-url as it is told.
 type oracle struct {
 	*httptest.Server

@@ -85,6 +85,7 @@ func New(parts Parts) (*Proxy, error) {
 	}
 	if c.AuthorizeURL != nil {
 		p.authorize = hook.New(c.AuthorizeURL, c.AuthorizeTimeout, parts.HookTLS)
+		p.authorize.Protect(p.router.protected)
 		if c.TrustForwarded {
 			p.authorize.TrustForwarded()
 		}
