@@ -40,7 +40,7 @@ type plan struct {
 
 // plan checks all options and reports every mistake. It leaves mistakes in files to open,
 // which reports them with everything else that keeps the proxy from starting.
-func (c *proxyCmd) plan() (*plan, error) {
+func (c *proxyCmd) plan(log *slog.Logger) (*plan, error) {
 	var file *config.Source
 	if c.Config != "" {
 		var err error
@@ -69,7 +69,7 @@ func (c *proxyCmd) plan() (*plan, error) {
 	case needs && cfg.JWKS == "":
 		errs = append(errs, &input.Error{Field: cfg.Where("jwks"), Want: "is required with scope jwt:CLAIM: the URL or the file of the key set that verifies tokens"})
 	case needs:
-		p.keys = scope.NewKeySet(cfg.JWKS, &scope.KeySetOptions{Issuer: cfg.JWTIssuer, Audience: cfg.JWTAudience})
+		p.keys = scope.NewKeySet(cfg.JWKS, &scope.KeySetOptions{Issuer: cfg.JWTIssuer, Audience: cfg.JWTAudience, Log: log})
 	case cfg.JWKS != "" || cfg.JWTIssuer != "" || cfg.JWTAudience != "":
 		errs = append(errs, &input.Error{Field: cfg.Where("scope"), Value: cfg.Scope, Want: "verifies no tokens; use jwt:CLAIM, or leave out jwks, jwt-issuer and jwt-audience"})
 	}
@@ -107,7 +107,7 @@ func (p *plan) readFiles() error {
 }
 
 func (c *proxyCmd) Run(ctx context.Context, e *env) (err error) {
-	p, err := c.plan()
+	p, err := c.plan(e.log)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package input
 
 import (
 	"errors"
+	"net/http"
 	"net/url"
 )
 
@@ -28,6 +29,16 @@ func Path(u *url.URL) string {
 		return path[:most] + "…"
 	}
 	return path
+}
+
+// Method is the method of a request for logs and records: at most 20 bytes and a sign that the
+// rest is missing, because a client can send a method of any length.
+func Method(r *http.Request) string {
+	const most = 20
+	if len(r.Method) > most {
+		return r.Method[:most] + "…"
+	}
+	return r.Method
 }
 
 // WithoutURL returns an error of an HTTP client without the URL, which the package

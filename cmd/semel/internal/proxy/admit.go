@@ -104,7 +104,7 @@ func (p *Proxy) countWithoutKey(next http.Handler, to *route, counts *metrics.Ca
 		if _, keyed := semel.FromContext(q.Context()); !keyed && to.protects(q) {
 			if counts.Unkeyed() {
 				p.events.Warn("a request without a key passes unprotected; the metric semel_unkeyed_requests_total counts further ones; --require-key refuses them",
-					"method", q.Method, "path", input.Path(q.URL), "rule", to.rule.Match)
+					"method", input.Method(q), "path", input.Path(q.URL), "rule", to.rule.Match)
 			}
 		}
 		next.ServeHTTP(w, q)

@@ -14,7 +14,8 @@ import (
 	"github.com/semel-go/semel/semelhttp"
 )
 
-// Tokens of strangers, which name unknown keys, must not fill the log during a slow fetch.
+// Tokens of strangers, which name unknown keys, must not fill the log during a slow fetch, or
+// while the issuer is not reachable.
 func TestRefuse_KeySetIsBeingFetched_IsNoWarning(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -22,6 +23,7 @@ func TestRefuse_KeySetIsBeingFetched_IsNoWarning(t *testing.T) {
 		lines int
 	}{
 		{fmt.Errorf("%w: %w: %w", semel.ErrUnavailable, scope.ErrUnavailable, scope.ErrFetching), 0},
+		{fmt.Errorf("%w: %w: %w", semel.ErrUnavailable, scope.ErrUnavailable, scope.ErrOutdated), 0},
 		{fmt.Errorf("%w: %w: %w", semel.ErrUnavailable, scope.ErrUnavailable, errors.New("connection refused")), 1},
 	} {
 		var log bytes.Buffer

@@ -36,5 +36,5 @@ func named(ctx context.Context, holder string) string {
 	if v == nil || v.Request == nil || strings.HasSuffix(holder, protocol.ReconcilerSuffix) {
 		return holder
 	}
-	return holder + " " + v.Request.Method + " " + input.Path(v.Request.URL)
+	return holder + " " + input.Method(v.Request) + " " + input.Path(v.Request.URL)
 }

@@ -39,7 +39,7 @@ type requestHandler struct{ slog.Handler }
 func (h requestHandler) Handle(ctx context.Context, line slog.Record) error {
 	if v := limit.FromContext(ctx); v != nil && v.Request != nil {
 		line = line.Clone()
-		line.AddAttrs(slog.String("method", v.Request.Method), slog.String("path", input.Path(v.Request.URL)))
+		line.AddAttrs(slog.String("method", input.Method(v.Request)), slog.String("path", input.Path(v.Request.URL)))
 	}
 	return h.Handler.Handle(ctx, line)
 }

@@ -44,7 +44,7 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, why semelhttp.Pro
 		}
 	}
 	level := slog.LevelDebug
-	if why.Status >= http.StatusInternalServerError && !full && !errors.Is(why.Err, scope.ErrFetching) { // strangers could write many lines
+	if why.Status >= http.StatusInternalServerError && !full && !errors.Is(why.Err, scope.ErrFetching) && !errors.Is(why.Err, scope.ErrOutdated) { // strangers could write many lines
 		level = slog.LevelWarn
 	}
 	if p.events.Enabled(r.Context(), level) { // a flood of refusals makes no fields that nobody reads
@@ -69,7 +69,7 @@ func (p *Proxy) requestFields(r *http.Request) []any {
 	if call == nil {
 		call = []any{"tenant", p.loggedTenant(r)}
 	}
-	return append(call, "method", r.Method, "path", input.Path(r.URL))
+	return append(call, "method", input.Method(r), "path", input.Path(r.URL))
 }
 
 // loggedTenant is the tenant of a request as events have it: hashed, with HashKeys. It is

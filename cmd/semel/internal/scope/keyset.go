@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"strings"
@@ -31,13 +32,19 @@ type KeySetOptions struct {
 	// Timeout is the time limit of a fetch: 5 s by default.
 	Timeout time.Duration
 	Now     func() time.Time // nil: time.Now
+	// Log gets each new reason why the set could not be read again, and a line when it
+	// could. Nil: slog.Default().
+	Log *slog.Logger
 }
 
 // KeySet is a JSON Web Key Set that it fetches and refreshes. Safe for concurrent
 // use.
 type KeySet struct {
-	opt    KeySetOptions
-	maxAge time.Duration // of the set; a withdrawn key is accepted until then
+	opt KeySetOptions
+	// maxAge is the age at which the set is fetched again when a token comes. A withdrawn
+	// key is accepted until that fetch has ended, but only for Pause more if it has not
+	// begun by then.
+	maxAge time.Duration
 	fetch  func(ctx context.Context) ([]byte, error)
 	// turn is held during a fetch. No other request waits for the fetch, because requests
 	// that wait would take the places of all tenants.
@@ -69,6 +76,9 @@ func NewKeySet(from string, o *KeySetOptions) *KeySet {
 	s.opt.Timeout = cmp.Or(s.opt.Timeout, 5*time.Second)
 	if s.opt.Now == nil {
 		s.opt.Now = time.Now
+	}
+	if s.opt.Log == nil {
+		s.opt.Log = slog.Default()
 	}
 	s.maxAge = maxFileAge
 	s.fetch = func(context.Context) ([]byte, error) {
@@ -120,12 +130,25 @@ func (s *KeySet) load(ctx context.Context) error {
 	if err == nil {
 		list, err = parseSet(doc)
 	}
+	s.log(&next, err)
 	next.tried, next.err = s.opt.Now(), err
 	if err == nil {
 		next.list, next.loaded = list, next.tried
 	}
 	s.state.Store(&next)
 	return err
+}
+
+// log reports the result of a fetch if the fetch before had another result. It does not report
+// fetches before the first set: the start and the refusals do.
+func (s *KeySet) log(last *keys, err error) {
+	switch {
+	case last.loaded.IsZero():
+	case err == nil && last.err != nil:
+		s.opt.Log.Info("read the key set of the tokens again")
+	case err != nil && (last.err == nil || last.err.Error() != err.Error()):
+		s.opt.Log.Error("the key set of the tokens cannot be read again; the last one stays in use, with keys that may have been withdrawn; tokens of other keys are answered 503", "error", err)
+	}
 }
 
 // parseSet returns the keys that can verify a signature and ignores all others.
@@ -159,6 +182,11 @@ func (s *KeySet) find(ctx context.Context, id string) ([]jose.JSONWebKey, error)
 	found := st.named(id)
 	due := now.Sub(st.tried) >= s.opt.Pause
 	switch {
+	case len(found) > 0 && now.Sub(st.tried) >= s.maxAge+s.opt.Pause: // no token came for a while, and the key may have been withdrawn long ago
+		if err := s.again(ctx, st); errors.Is(err, ErrFetching) {
+			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		found = s.state.Load().named(id) // the same ones if the fetch failed
 	case len(found) > 0 && now.Sub(st.loaded) >= s.maxAge && due:
 		select {
 		case s.turn <- struct{}{}:
@@ -174,10 +202,12 @@ func (s *KeySet) find(ctx context.Context, id string) ([]jose.JSONWebKey, error)
 		}
 		found = s.state.Load().named(id)
 	}
-	if st = s.state.Load(); st.loaded.IsZero() {
+	switch st = s.state.Load(); {
+	case st.loaded.IsZero():
 		return nil, ErrUnavailable
-	}
-	if len(found) == 0 {
+	case len(found) == 0 && st.err != nil: // the issuer may have added the key since
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, ErrOutdated)
+	case len(found) == 0:
 		return nil, fmt.Errorf("%w: the token's key is not in the set", ErrUnknown)
 	}
 	return found, nil

@@ -1,8 +1,11 @@
 package scope_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,6 +87,63 @@ func TestKeySet_KeyWithdrawn_Refused(t *testing.T) {
 		_, err := tenant(f, token)
 		return errors.Is(err, scope.ErrUnknown)
 	})
+}
+
+// After a time without tokens nobody has noticed that a key was withdrawn. The first token
+// waits for the new set, and the next ones use it.
+func TestKeySet_KeyWithdrawnWhileIdle_RefusedAtOnce(t *testing.T) {
+	c := newClock()
+	idp := newIssuer(t, jwks(t, "ec"))
+	f := finder(t, "jwt:sub", scope.NewKeySet(idp.URL, &scope.KeySetOptions{Now: c.Now}))
+	token := "Bearer " + sign(t, "ec", map[string]any{"sub": "ann", "exp": c.Now().Add(24 * time.Hour).Unix()})
+	if _, err := tenant(f, token); err != nil {
+		t.Fatal(err)
+	}
+	other := jwks(t, "ed")
+	idp.doc.Store(&other)
+	c.advance(8 * time.Hour)
+	if got, err := tenant(f, token); !errors.Is(err, scope.ErrUnknown) {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// A key set that cannot be read again is logged once for each reason, and a token of a key
+// that may be in the newer set is no fault of the client.
+func TestKeySet_IssuerDown_LoggedAndUnknownKeyUnavailable(t *testing.T) {
+	var log bytes.Buffer
+	c := newClock()
+	idp := newIssuer(t, jwks(t, "ec"))
+	f := finder(t, "jwt:sub", scope.NewKeySet(idp.URL, &scope.KeySetOptions{Now: c.Now, Log: slog.New(slog.NewTextHandler(&log, nil))}))
+	claims := map[string]any{"sub": "ann", "exp": c.Now().Add(24 * time.Hour).Unix()}
+	known, unknown := "Bearer "+sign(t, "ec", claims), "Bearer "+sign(t, "ed", claims)
+	if _, err := tenant(f, known); err != nil {
+		t.Fatal(err)
+	}
+	idp.doc.Store(nil)
+	for range 3 {
+		c.advance(time.Hour)
+		if got, err := tenant(f, known); got != "ann" {
+			t.Errorf("a known key: got %q, %v", got, err)
+		}
+		for range 2 { // the second one comes too early for another fetch
+			if _, err := tenant(f, unknown); !errors.Is(err, scope.ErrUnavailable) || !errors.Is(err, scope.ErrOutdated) || errors.Is(err, scope.ErrUnknown) {
+				t.Errorf("an unknown key: %v", err)
+			}
+		}
+	}
+	broken := []byte("{")
+	idp.doc.Store(&broken)
+	c.advance(time.Hour)
+	_, _ = tenant(f, known)
+	if got := strings.Count(log.String(), "level=ERROR"); got != 2 || !strings.Contains(log.String(), "500") || !strings.Contains(log.String(), "is no JSON Web Key Set") {
+		t.Errorf("%d errors, want one of the status and one of the file:\n%s", got, &log)
+	}
+	both := jwks(t, "ec", "ed")
+	idp.doc.Store(&both)
+	c.advance(time.Hour)
+	if got, err := tenant(f, unknown); got != "ann" || strings.Count(log.String(), "level=INFO") != 1 {
+		t.Errorf("when it is there again: got %q, %v, logged:\n%s", got, err, &log)
+	}
 }
 
 func TestKeySet_IssuerDown_KnownKeyStillVerifies(t *testing.T) {

@@ -14,10 +14,14 @@ import (
 var (
 	// ErrUnknown reports a request without a tenant. The answer is 401.
 	ErrUnknown = errors.New("scope: the request has no tenant")
-	// ErrUnavailable reports that no key set is loaded. The answer is 503.
-	ErrUnavailable = errors.New("scope: no key set to verify tokens with")
+	// ErrUnavailable reports that no key set is loaded, or that the token's key is not in it
+	// and a newer one could not be fetched. The answer is 503.
+	ErrUnavailable = errors.New("scope: no key set to verify the token with")
 	// ErrFetching reports, with ErrUnavailable, that another request fetches the key set now.
 	ErrFetching = errors.New("the key set is being fetched")
+	// ErrOutdated reports, with ErrUnavailable, that the last fetch of the key set failed.
+	// KeySetOptions.Log gets the reason.
+	ErrOutdated = errors.New("the key set could not be read again")
 )
 
 // Choices explains the values of --scope in the help.
@@ -62,7 +66,10 @@ func Parse(rule, where string) (Rule, error) {
 		if why := input.UnfitHeader(name); why != "" {
 			return bad(why + "; ")
 		}
-		return Rule{kind: header, name: http.CanonicalHeaderKey(name)}, nil
+		if name = http.CanonicalHeaderKey(name); strings.HasPrefix(name, "Semel-") {
+			return bad("this header is removed on the way to the service, as all Semel- headers are; ")
+		}
+		return Rule{kind: header, name: name}, nil
 	case prefix == "jwt" && name != "":
 		return Rule{kind: verified, name: name}, nil
 	case prefix == "jwt-unverified" && name != "":
@@ -91,6 +98,21 @@ func (r Rule) Headers() []string {
 	default:
 		return nil
 	}
+}
+
+// Absent reports whether a request does not even try to name its tenant: the header is not
+// there or is empty, or there is no bearer token. A tenant that cannot be read, or a token that
+// is not valid, is not absent.
+func (r Rule) Absent(q *http.Request) bool {
+	for _, name := range r.Headers() {
+		for _, value := range q.Header[name] {
+			value = strings.ToLower(strings.Trim(value, " \t"))
+			if value != "" && (r.kind == header || strings.HasPrefix(value, "bearer")) {
+				return false
+			}
+		}
+	}
+	return !r.Shared()
 }
 
 // Finder finds the tenants of requests. Safe for concurrent use.

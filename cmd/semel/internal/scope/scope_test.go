@@ -12,7 +12,7 @@ import (
 
 func TestParse_InvalidRule_ListsChoices(t *testing.T) {
 	for _, rule := range []string{"", "tenant", "single:x", "header", "header:", "header:a b", "header:Host", "header:Authorization",
-		"header:Connection", "header:X-Forwarded-For", "jwt", "jwt:", "jwt-unverified:", "jwt-verified:sub", "Single"} {
+		"header:Connection", "header:semel-tenant", "header:X-Forwarded-For", "jwt", "jwt:", "jwt-unverified:", "jwt-verified:sub", "Single"} {
 		_, err := scope.Parse(rule, "--scope")
 		if err == nil || !input.Is(err) {
 			t.Errorf("%q: got %v", rule, err)
@@ -49,6 +49,31 @@ func TestTenant_Single_Shared(t *testing.T) {
 	}
 	if tenant, err := finder(t, "single", nil).Tenant(httptest.NewRequest("POST", "/", nil)); tenant != "" || err != nil {
 		t.Errorf("got %q, %v", tenant, err)
+	}
+}
+
+// A request that does not name a tenant is not one whose tenant cannot be read or is wrong.
+func TestAbsent_OnlyIfNothingIsNamed(t *testing.T) {
+	for _, c := range []struct {
+		rule   string
+		values []string
+		want   bool
+	}{
+		{"single", nil, false},
+		{"header:Authorized", nil, true}, {"header:Authorized", []string{" "}, true},
+		{"header:Authorized", []string{"ann"}, false}, {"header:Authorized", []string{"", "ann"}, false}, {"header:Authorized", []string{"a,b"}, false},
+		{"jwt:sub", nil, true}, {"jwt:sub", []string{"Basic YTpi"}, true}, {"jwt-unverified:sub", []string{""}, true},
+		{"jwt:sub", []string{"bearer x"}, false}, {"jwt-unverified:sub", []string{"Basic YTpi", "Bearer x"}, false}, {"jwt:sub", []string{"Bearer\tx"}, false},
+	} {
+		rule, err := scope.Parse(c.rule, "--scope")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequest("POST", "/", nil)
+		r.Header["Authorized"], r.Header["Authorization"] = c.values, c.values
+		if got := rule.Absent(r); got != c.want {
+			t.Errorf("%s, %q: %v", c.rule, c.values, got)
+		}
 	}
 }
 

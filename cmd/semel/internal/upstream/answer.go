@@ -189,7 +189,7 @@ func (u *Upstream) onFailure(w http.ResponseWriter, r *http.Request, err error) 
 		k := store.Key{Operation: x.Operation(), Tenant: x.Tenant(), Value: x.Key()}
 		fields = append(fields, "operation", k.Operation, "tenant", k.Tenant, "key", k.Short())
 	}
-	u.opt.Log.Log(r.Context(), level, "the upstream did not answer", append(fields, "method", r.Method, "path", input.Path(r.URL), "error", err)...)
+	u.opt.Log.Log(r.Context(), level, "the upstream did not answer", append(fields, "method", input.Method(r), "path", input.Path(r.URL), "error", err)...)
 	semelhttp.AllowOrigin(w, r, u.opt.RefusalOrigins)
 	problem.Write(w, p)
 }
