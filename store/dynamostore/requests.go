@@ -61,7 +61,7 @@ func keepThrottled(stack *middleware.Stack) error {
 	attempt := middleware.DeserializeMiddlewareFunc("semelThrottledAttempt",
 		func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
 			out, metadata, err := next.HandleDeserialize(ctx, in)
-			if throttled, ok := ctx.Value(throttledKey{}).(*atomic.Bool); ok && errors.Is(classify(err).is, ErrThrottled) {
+			if throttled, ok := ctx.Value(throttledKey{}).(*atomic.Bool); ok && errors.Is(classify(err).err, ErrThrottled) {
 				throttled.Store(true)
 			}
 			return out, metadata, err

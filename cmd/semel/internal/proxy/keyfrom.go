@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"slices"
 	"strconv"
@@ -33,8 +34,26 @@ const (
 // parsing limits the memory of all parsers.
 var parsing = semaphore.NewWeighted(parseTotal)
 
+// searches reports whether the proxy looks for the key of a request in its body. Without
+// require-key some requests pass without a look: those without a tenant, because a key belongs
+// to a tenant, and bodies over the limit that are no JSON.
+func (d *router) searches(to *route, r *http.Request) bool {
+	return to.fromBody && to.protects(r) && !d.scope.Absent(r) && !(r.ContentLength > d.maxBody && hasOtherType(r))
+}
+
+// hasOtherType reports whether the Content-Type of a request names a type other than JSON.
+func hasOtherType(r *http.Request) bool {
+	if r == nil || len(r.Header["Content-Type"]) != 1 {
+		return false
+	}
+	kind, _, err := mime.ParseMediaType(r.Header["Content-Type"][0])
+	return err == nil && !strings.Contains(kind, "json")
+}
+
 // keyFrom derives the key of a request from fields of its JSON body, by a hash.
-// The key is empty if a field is missing, null or empty.
+// The key is empty if a field is missing, null or empty, or if the body is no JSON object.
+// A body is refused if the service could find a field in it that keyFrom does not find, such as
+// compressed JSON.
 func keyFrom(paths []string) func(*http.Request, io.Reader) (string, error) {
 	return func(r *http.Request, body io.Reader) (string, error) {
 		if sized, ok := body.(interface{ Size() int64 }); ok && sized.Size() > parseFree {
@@ -49,7 +68,10 @@ func keyFrom(paths []string) func(*http.Request, io.Reader) (string, error) {
 			defer parsing.Release(weight)
 		}
 		values, err := fields(body, paths)
-		if err != nil {
+		switch {
+		case errors.Is(err, errOtherValue), errors.Is(err, errNotJSON) && hasOtherType(r):
+			return "", nil
+		case err != nil:
 			return "", err
 		}
 		h := sha256.New()
@@ -69,7 +91,11 @@ func keyFrom(paths []string) func(*http.Request, io.Reader) (string, error) {
 	}
 }
 
-var errNotObject = errors.New("the body is not a JSON object, or a member occurs twice")
+var (
+	errNotObject  = errors.New("the body is not a JSON object, or a member occurs twice")
+	errNotJSON    = errors.New("the body is no JSON, and its Content-Type names no other type")
+	errOtherValue = errors.New("the body is empty, or is JSON but no object")
+)
 
 // fieldReader reads values of a JSON document without holding all of it.
 type fieldReader struct {
@@ -84,8 +110,15 @@ type fieldReader struct {
 func fields(doc io.Reader, paths []string) (map[string]string, error) {
 	f := &fieldReader{json: json.NewDecoder(doc), paths: paths, found: map[string]string{}}
 	f.json.UseNumber()
-	if t, err := f.json.Token(); err != nil || t != json.Delim('{') {
-		return nil, errNotObject
+	t, err := f.json.Token()
+	_, unreadable := errors.AsType[*json.SyntaxError](err)
+	switch {
+	case errors.Is(err, io.EOF), err == nil && t != json.Delim('{'):
+		return nil, errOtherValue
+	case unreadable, errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, errNotJSON
+	case err != nil:
+		return nil, err
 	}
 	if err := f.object(""); err != nil {
 		return nil, err

@@ -1,8 +1,11 @@
 package proxy
 
 import (
+	"errors"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/iotest"
 )
 
 func key(t *testing.T, doc string, paths ...string) string {
@@ -68,7 +71,7 @@ func TestKeyFrom_MissingField_NoKey(t *testing.T) {
 
 func TestKeyFrom_ObjectOrFloat_Refused(t *testing.T) {
 	for _, doc := range []string{
-		``, `[]`, `"id"`, `{"id":"a","id":"a"}`, `{"id":1.0}`, `{"id":1e3}`, `{"id":-0}`, `{"id":{}}`, `{"id":["a"]}`, `{"id":"a"} {}`, `{"id":"a"`, `{"id":"a",}`,
+		`id`, `{"id":"a","id":"a"}`, `{"id":1.0}`, `{"id":1e3}`, `{"id":-0}`, `{"id":{}}`, `{"id":["a"]}`, `{"id":"a"} {}`, `{"id":"a"`, `{"id":"a",}`,
 	} {
 		if k, err := keyFrom([]string{"id"})(nil, strings.NewReader(doc)); err == nil {
 			t.Errorf("%s: made %q", doc, k)
@@ -76,6 +79,35 @@ func TestKeyFrom_ObjectOrFloat_Refused(t *testing.T) {
 	}
 	if k, err := keyFrom([]string{"a.id"})(nil, strings.NewReader(`{"a":"text"}`)); err == nil {
 		t.Errorf("a member of a text: made %q", k)
+	}
+}
+
+// A body that is no JSON object has no fields. A body that a service could read as an object
+// all the same is refused, because its key would not be seen.
+func TestKeyFrom_NoObject_NoKey(t *testing.T) {
+	const form, none = "application/x-www-form-urlencoded", ""
+	for _, c := range []struct {
+		kind, body string
+		refused    bool
+	}{
+		{none, "", false}, {none, " \n", false}, {none, `[{"id":"a"}]`, false}, {"application/json", `"id"`, false}, {"application/json", "7", false},
+		{form, "user=ann", false}, {form, "1=2", false}, {"multipart/form-data; boundary=b", "--b\r\n", false}, {"application/octet-stream", "\x1f\x8b", false}, {form, "tru", false},
+		{none, "user=ann", true}, {"application/json", "\x1f\x8b", true}, {"application/json", "\ufeff{}", true}, {"application/vnd.shop+json; charset=utf-16", "{\x00", true},
+		{"no type", "user=ann", true}, {form, `{"id":"a","id":"b"}`, true}, {form, `{"id":"a"`, true},
+	} {
+		r := httptest.NewRequest("POST", "/", nil)
+		if c.kind != none {
+			r.Header.Set("Content-Type", c.kind)
+		}
+		if k, err := keyFrom([]string{"id"})(r, strings.NewReader(c.body)); k != "" || (err != nil) != c.refused {
+			t.Errorf("%q as %q: the key %q, %v", c.body, c.kind, k, err)
+		}
+	}
+	failing := errors.New("the disk")
+	r := httptest.NewRequest("POST", "/", nil)
+	r.Header.Set("Content-Type", form)
+	if _, err := keyFrom([]string{"id"})(r, iotest.ErrReader(failing)); !errors.Is(err, failing) {
+		t.Errorf("a body that cannot be read: %v", err)
 	}
 }
 

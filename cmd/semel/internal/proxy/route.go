@@ -21,6 +21,7 @@ import (
 type route struct {
 	http.Handler
 	upstream    http.Handler  // sends requests to the service
+	withoutKey  http.Handler  // counts a request as unprotected and sends it
 	rule        *config.Route // for an observer
 	methods     []string
 	keyOptional bool // a request without a key passes
@@ -54,7 +55,8 @@ func (p *Proxy) route(r *config.Route) (*route, error) {
 		upstream: next, rule: r, methods: r.Methods,
 		keyOptional: !r.RequireKey, fromBody: len(r.KeyFrom) > 0, parks: r.OnDoubt == semel.Park,
 	}
-	to.Handler = countAnswer(once(p.countWithoutKey(served, to, counts)))
+	to.withoutKey = p.countWithoutKey(served, to, counts)
+	to.Handler = countAnswer(once(to.withoutKey))
 	return to, nil
 }
 

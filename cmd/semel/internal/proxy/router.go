@@ -12,6 +12,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/config"
 	"github.com/semel-go/semel/cmd/semel/internal/limit"
 	"github.com/semel-go/semel/cmd/semel/internal/problem"
+	"github.com/semel-go/semel/cmd/semel/internal/scope"
 	"github.com/semel-go/semel/internal/httpname"
 	"github.com/semel-go/semel/semelhttp"
 )
@@ -22,6 +23,8 @@ type router struct {
 	// upstreams rely on. They must reach the upstream unchanged.
 	protected  map[string]bool
 	keyHeaders []string
+	scope      scope.Rule
+	maxBody    int64          // the largest body in which a key is looked for, in bytes
 	rules      *http.ServeMux // nil: no rules
 	subtrees   *http.ServeMux // the rules for all paths below a path
 	rest       *route
@@ -80,6 +83,10 @@ func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		own, end := limitPauses(limit.WithVisit(r.Context(), v), w, r, d.bodyTimeout, v)
 		defer end()
 		r = own
+	}
+	if !reads && to.fromBody && to.protects(r) {
+		to.withoutKey.ServeHTTP(w, r)
+		return
 	}
 	to.ServeHTTP(w, r)
 }
@@ -202,7 +209,7 @@ func plainHost(r *http.Request) *http.Request {
 // reads reports whether the proxy reads the whole body first, before it looks for
 // the key.
 func (d *router) reads(to *route, r *http.Request) bool {
-	return d.isProtected(to, r) || to.fromBody && to.protects(r)
+	return d.isProtected(to, r) || d.searches(to, r)
 }
 
 // isProtected reports whether a request takes effect once.

@@ -16,8 +16,11 @@ import (
 // Limits for the connections of clients.
 const (
 	headerTimeout = 5 * time.Second
-	idleTimeout   = 60 * time.Second
-	maxHeader     = 16 << 10
+	// idleTimeout is longer than the 60 s for which nginx and AWS keep idle connections. A
+	// gateway that keeps them for longer than the proxy can send a request on a connection
+	// that the proxy closes at the same time, and then answers 502.
+	idleTimeout = 75 * time.Second
+	maxHeader   = 16 << 10 // bytes; net/http adds 4 KiB, and answers 431 to more
 	// settleTime is the largest part of the drain time that is left to requests
 	// that a stop gives up, to give their claims back. It is a quarter of the
 	// drain time, but not less than leastSettleTime.

@@ -56,3 +56,54 @@ func TestWithoutKey_OddSpellings_CountedAsRequireKeyRefuses(t *testing.T) {
 		t.Errorf("want %d, counted:\n%s", want, text)
 	}
 }
+
+// Where keys can be in bodies, requests that have none pass, too: log-in forms, uploads, and
+// requests of nobody known. A tenant or a body that cannot be judged is refused.
+func TestKeyFrom_RequestWithoutKey_Passes(t *testing.T) {
+	const form = "application/x-www-form-urlencoded"
+	s := play(t, created(), "scope: header:X-Account\nkey-from: [id]\nmax-body: 1KiB\nrules: [{match: POST /pay, require-key: true, key-from: [id]}]\n")
+	large := strings.Repeat("x", 2000)
+	passed := 0
+	for name, c := range map[string]struct {
+		path, body string
+		headers    []string
+		status     int
+	}{
+		"a log-in form":                {"/login", "user=ann", []string{"Content-Type", form}, 201},
+		"a form of a tenant":           {"/form", "a=b", []string{"Content-Type", form, "X-Account", "ann"}, 201},
+		"without a body":               {"/logout", "", []string{"X-Account", "ann"}, 201},
+		"a list":                       {"/list", `[{"id":"a"}]`, []string{"Content-Type", "application/json", "X-Account", "ann"}, 201},
+		"a large upload":               {"/upload", large, []string{"Content-Type", "image/png", "X-Account", "ann"}, 201},
+		"a large upload of nobody":     {"/upload", large, []string{"Content-Type", "image/png"}, 201},
+		"an empty tenant":              {"/login", "user=ann", []string{"X-Account", ""}, 201},
+		"large JSON":                   {"/large", `{"x":"` + large + `"}`, []string{"Content-Type", "application/json", "X-Account", "ann"}, 413},
+		"large, of no known type":      {"/large", large, []string{"X-Account", "ann"}, 413},
+		"two tenants":                  {"/two", `{"id":"a"}`, []string{"X-Account", "ann", "X-Account", "bob"}, 401},
+		"a key in a header, no tenant": {"/key", "", []string{"Idempotency-Key", "k"}, 401},
+		"require-key, no tenant":       {"/pay", `{"id":"a"}`, nil, 401},
+		"require-key, a form":          {"/pay", "user=ann", []string{"Content-Type", form, "X-Account", "ann"}, 400},
+	} {
+		r := s.send("POST", c.path, c.body, c.headers...)
+		if r.status != c.status {
+			t.Errorf("%s: %+v", name, r)
+		}
+		if c.status == 201 {
+			passed++
+			if last := s.backend.bodies[s.backend.count()-1]; last != c.body {
+				t.Errorf("%s: the service got %d bytes, want %d", name, len(last), len(c.body))
+			}
+		}
+	}
+	if n := s.backend.count(); n != passed {
+		t.Errorf("the service got %d requests, want %d", n, passed)
+	}
+	if text := fetch(t, "GET", s.admin.URL+"/metrics", "").body; !strings.Contains(text, fmt.Sprintf("semel_unkeyed_requests_total{operation=\"http\",rule=\"/\"} %d", passed)) {
+		t.Errorf("want %d, counted:\n%s", passed, text)
+	}
+	for range 2 { // with a key and a tenant, it takes effect once
+		s.send("POST", "/orders", `{"id":"a"}`, "X-Account", "ann")
+	}
+	if n := s.backend.count(); n != passed+1 {
+		t.Errorf("a duplicate reached the service")
+	}
+}
