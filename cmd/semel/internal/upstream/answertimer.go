@@ -9,14 +9,24 @@ import (
 	"time"
 )
 
+// A client cannot hold a request by a byte now and then: the proxy waits for a whole body
+// for slowPauses times the limit, and a second more for each slowest bytes. Bodies with a key
+// have the same limit, of body-timeout.
+const (
+	slowest    = 1 << 10
+	slowPauses = 5
+)
+
 // answerTimer limits how long the upstream may take to begin its answer. The time
 // that the client needs to send its body does not count: each read of the body
-// restarts the timer.
+// restarts the timer. All reads together have a limit of their own.
 type answerTimer struct {
 	io.ReadCloser // the client's body; nil: no body
 	limit         time.Duration
 
 	mu      sync.Mutex
+	got     int64         // bytes of the body
+	waited  time.Duration // for the client, in reads of the body
 	timer   *time.Timer
 	stopped bool // the answer has begun, or the request has failed
 	reading bool // a read of the client's body is waiting
@@ -54,7 +64,7 @@ func (b *answerTimer) giveUp(w http.ResponseWriter, cancel context.CancelCauseFu
 	defer b.mu.Unlock()
 	switch {
 	case b.stopped:
-	case b.reading:
+	case b.reading, !b.atEOF && b.left() <= 0:
 		cancel(errBodyTimeout)
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // a writer without a deadline has no connection to wait for
 	default:
@@ -62,14 +72,24 @@ func (b *answerTimer) giveUp(w http.ResponseWriter, cancel context.CancelCauseFu
 	}
 }
 
+// left is how much longer the proxy waits for the client. The caller holds the lock.
+func (b *answerTimer) left() time.Duration {
+	return slowPauses*b.limit + time.Duration(b.got)*time.Second/slowest - b.waited
+}
+
 // Read implements io.Reader.
 func (b *answerTimer) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	b.reading = true
+	if left := b.left(); left < b.limit && !b.stopped {
+		b.timer.Reset(max(left, 0))
+	}
 	b.mu.Unlock()
+	begun := time.Now()
 	n, err := b.ReadCloser.Read(p)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.got, b.waited = b.got+int64(n), b.waited+time.Since(begun)
 	b.reading, b.atEOF = false, b.atEOF || errors.Is(err, io.EOF)
 	if !b.stopped {
 		b.timer.Reset(b.limit)

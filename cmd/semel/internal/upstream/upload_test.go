@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// The timeout limits the upstream. An upload without a key may take any time.
+// The timeout limits the upstream. An upload without a key may take longer.
 func TestUpload_SlowClient_NotUpstreamTimeout(t *testing.T) {
 	b := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		n, err := io.Copy(io.Discard, r.Body)
@@ -121,6 +121,34 @@ func TestUpload_ClientStopsSending_BodyTimeout(t *testing.T) {
 		if _, err := answers.ReadByte(); !errors.Is(err, io.EOF) {
 			t.Errorf("the connection goes on: %v", err)
 		}
+	}
+}
+
+// A client that sends a byte now and then must not hold a place for ever.
+func TestUpload_Trickle_BodyTimeout(t *testing.T) {
+	const limit = 500 * time.Millisecond
+	b := backend(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
+	f := newFront(t, b.URL, nil, limit, nil)
+	c, err := net.Dial("tcp", f.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(c, "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n")
+	go func() {
+		for err := error(nil); err == nil; _, err = io.WriteString(c, ".") {
+			<-time.After(limit / 10)
+		}
+	}()
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := code(t, res); res.StatusCode != http.StatusRequestTimeout || got != "body_timeout" {
+		t.Errorf("%s, %s", res.Status, got)
 	}
 }
 
