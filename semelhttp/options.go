@@ -29,7 +29,9 @@ type Options struct {
 	// Strict accepts quoted keys only, as in draft-07, and refuses bare ones.
 	Strict bool
 	// Optional lets a request without a key pass unprotected; semel.FromContext then
-	// finds no execution. By default such a request is refused.
+	// finds no execution. By default such a request is refused. With KeyFrom the tenant and
+	// the body are needed before it is known whether there is a key, so that a request
+	// without a tenant, or with a body over MaxBody, is refused all the same.
 	Optional bool
 	// KeyFrom makes the key of a request that has none, for example from the fields of
 	// its body that identify the operation. Clients' own keys belong to the same tenant,

@@ -17,6 +17,7 @@ for _ in {1..12}; do
 	*) again= ;;
 	esac
 	if [ -z "$again" ] || [ -n "$replayed$outcome" ]; then break; fi
+	[[ $after =~ ^[0-9]+$ ]] || after= # it can be a date
 	sleep "${after:-$pause}"
 	pause=$((pause * 2))
 done

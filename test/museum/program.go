@@ -69,4 +69,34 @@ var programs = []Mutant{
 		Dir: tenants, Func: "text", Package: tenants, Run: "TestTenant_ClaimsThatAreNoUnicode",
 		Old: "strings.ContainsRune(s, utf8.RuneError)", New: `strings.ContainsRune(s, ' ')`,
 	},
+	{
+		Name: "program: a key that was withdrawn while no token came is accepted once more", Rule: "scope",
+		Dir: tenants, Func: "(*KeySet).find", Package: tenants, Run: "TestKeySet_KeyWithdrawnWhileIdle",
+		Old: "now.Sub(st.tried) >= s.maxAge+s.opt.Pause", New: "now.Sub(st.tried) >= 1000*s.maxAge",
+	},
+	{
+		Name: "program: while the issuer cannot be reached, a token of a new key is the client's fault", Rule: "http",
+		Dir: tenants, Func: "(*KeySet).find", Package: tenants, Run: "TestKeySet_IssuerDown_LoggedAndUnknownKey",
+		Old: "len(found) == 0 && st.err != nil", New: "len(found) == 0 && st.loaded.IsZero()",
+	},
+	{
+		Name: "program: a request that no key can have is refused for want of a tenant", Rule: "http",
+		Dir: sidecar, Func: "(*router).searches", Package: sidecar, Run: "TestKeyFrom_RequestWithoutKey_Passes",
+		Old: "!d.scope.Absent(r) && ", New: "",
+	},
+	{
+		Name: "program: a body with a key that only the service can read passes unprotected", Rule: "http",
+		Dir: sidecar, Func: "keyFrom", Package: sidecar, Run: "TestKeyFrom_NoObject_NoKey",
+		Old: "errors.Is(err, errNotJSON) && hasOtherType(r)", New: "errors.Is(err, errNotJSON)",
+	},
+	{
+		Name: "program: the authorizer does not learn the tenant", Rule: "http",
+		Dir: hooks, Func: "(*Hook).asked", Package: sidecar, Run: "TestAuthorize_TenantInForwardedHeader",
+		Old: "(!h.protected[name] || slices.Contains(ownForwarded, name))", New: "(!h.trust || slices.Contains(ownForwarded, name))",
+	},
+	{
+		Name: "program: a body without a key may come a byte at a time for ever", Rule: "limits",
+		Dir: upstream, Func: "(*answerTimer).Read", Package: upstream, Run: "TestUpload_Trickle",
+		Old: "left < b.limit && !b.stopped", New: "left < b.limit && b.stopped",
+	},
 }

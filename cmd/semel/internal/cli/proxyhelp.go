@@ -31,6 +31,8 @@ REQUESTS WITHOUT A KEY (--require-key)
 
 A POST without a key passes unprotected, because the log-in form of a page sends none. The first is logged, and semel_unkeyed_requests_total counts all. Once all clients of a path send keys, set require-key in its rule: a client that forgets the key is then answered 400, instead of a second charge. Give --require-key as a flag for a service that only programs call.
 
+With --key-from the key of a request without a key header is looked for in its JSON body. If require-key is not set, these requests have no key and pass: one without the tenant of --scope (no header, or no bearer token), one without a field of --key-from, one without a body, and one whose body is no JSON object. Refused are: a wrong tenant or token (401), a body whose key could be there but cannot be read, such as compressed JSON or a field that occurs twice (400), and a body over --max-body (413), unless its Content-Type names another type than JSON and its Content-Length is given.
+
 TRY IT FIRST (--observe)
 
 With --observe each request and each answer passes unchanged: none is refused, replayed or recorded, no store is opened, and no key is needed. The proxy counts in memory what it would have done with the same options: first calls, duplicates while the first call ran and after it, other requests with the same key, missing and malformed keys, answers in doubt, each by operation and rule, with the next step. Where clients have something to change, it names the method, the path and the first word of User-Agent, and no address. In a path, … stands for each segment that may be an ID: one that is not made of words of letters, each with at most one digit at its end, joined by . : _ or -, or is longer than 40 characters. It prints the counts when it stops (with --json as JSON), serves them at /observed of --admin-listen and in /metrics (semel_observed_requests_total), and logs the totals every five minutes. It remembers --observe-keys keys; beyond them it forgets the older half, whose duplicates then count as first calls. The page docs/observe.md explains each count.
@@ -104,7 +106,7 @@ Anything else is "not known" too: another status than 200, another Content-Type 
 
 REPLAYS AND RIGHTS (--authorize-url)
 
-Before a kept answer is shown, and before each refusal that tells that the key was used before (409, 422), a GET with the headers of the request, without its body, its conditions (If-*), Range and names with an underscore, and with X-Forwarded-Method and X-Forwarded-Uri goes to this URL. 2xx shows the answer; 401 and 403 are given to the client; anything else is 503. A first request is not asked about: the service does that.
+Before a kept answer is shown, and before each refusal that tells that the key was used before (409, 422), a GET with the headers of the request, without its body, its conditions (If-*), Range and names with an underscore, and with X-Forwarded-Method, -Uri, -Host, -Proto and -For goes to this URL. Other X-Forwarded- headers are left out, unless the tenant is in them or --protected-headers names them. 2xx shows the answer; 401 and 403 are given to the client; anything else is 503. A first request is not asked about: the service does that.
 
 REFUSALS (RFC 9457)
 

@@ -32,7 +32,7 @@ func TestReference_Proxy_IsWhatTheCodeSays(t *testing.T) {
 		b.WriteString("# `semel proxy`\n\n" + optionstest.Generated + optionstest.Prose(n.Help) + "\n\n")
 		b.WriteString("The [options](#options) are at the end. [The sidecar in production](../sidecar.md) helps to choose them.\n\n")
 		optionstest.WriteDetail(&b, n.Detail, 2)
-		b.WriteString("## Options\n\nEach option can also be a variable, as `SEMEL_` and its name in capitals, with `_` for `-`. All but `--config`, `--log-level`, `--json` and `--version` can be in the file of `--config`, by their names.\n\n")
+		b.WriteString("## Options\n\nEach option can also be a variable, as `SEMEL_` and its name in capitals, with `_` for `-`. All but `--audit`, `--config`, `--help`, `--json`, `--log-level` and `--version` can be in the file of `--config`, by their names.\n\n")
 		optionstest.WriteOptions(&b, n, 3)
 		b.WriteString(global(app))
 		pagetest.Check(t, "docs/reference/proxy.md", strings.TrimSpace(b.String())+"\n")
@@ -137,7 +137,7 @@ func resolved(t *testing.T, args []string) string {
 	if _, err := parser.Parse(args); err != nil {
 		t.Fatalf("%q: %v", args, err)
 	}
-	p, err := c.Proxy.plan()
+	p, err := c.Proxy.plan(nil)
 	if err != nil {
 		t.Fatalf("%q: %v", args, err)
 	}

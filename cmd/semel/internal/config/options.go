@@ -11,7 +11,7 @@ type Options struct {
 	Upstream         *string `yaml:"upstream" name:"upstream" placeholder:"URL" group:"Where" help:"The one service that requests go to, such as http://127.0.0.1:3000. Required."`
 	HostHeader       *string `yaml:"host-header" name:"host-header" placeholder:"WHICH" group:"Where" help:"The Host that the upstream sees: upstream (default; its own) or client (as the client sent it). X-Forwarded-Host has the client's."`
 	TrustForwarded   *bool   `yaml:"trust-forwarded" name:"trust-forwarded" negatable:"" group:"Where" help:"Pass on the X-Forwarded-For, -Host and -Proto that come in: only behind a proxy that sets them. By default they are replaced."`
-	Store            *string `yaml:"store" name:"store" placeholder:"URL" group:"Where" help:"Where the records are kept: sqlite:PATH (default sqlite:semel.db), postgres://USER@HOST/DATABASE, redis://HOST:PORT/0, dynamodb://TABLE?region=REGION or memory: (lost with the process; only for one replica and trials)."`
+	Store            *string `yaml:"store" name:"store" placeholder:"URL" group:"Where" help:"Where the records are kept: sqlite:PATH (default sqlite:semel.db), postgres://USER@HOST/DATABASE, redis://HOST:PORT/0, dynamodb://TABLE?region=REGION or memory: (lost with the process; only for one replica and trials). Proxies of several services that share a store need an operation each."`
 	MovedFrom        *string `yaml:"moved-from" name:"moved-from" placeholder:"URL" group:"Where" help:"During a move to another store: the old one. Before a key is claimed, its record is moved from it to the new store; see semel copy --help. The encryption keys are the same for both."`
 	EncryptionKeys   *string `yaml:"encryption-keys" name:"encryption-keys" placeholder:"FILE" group:"Where" help:"Keys that encrypt what the store keeps of requests and answers, one 'id key' a line, the key 32 bytes in base64 (openssl rand -base64 32). The first one encrypts, all decrypt (default: nothing is encrypted). Read again when it changes; see docs/data-protection.md."`
 	RequireEncrypted *bool   `yaml:"require-encrypted" name:"require-encrypted" negatable:"" group:"Where" help:"Refuse records in clear text. Set it when all records from before encryption-keys have expired. By default they are read."`
@@ -19,10 +19,10 @@ type Options struct {
 	HashKeysFile *string `yaml:"hash-keys-file" name:"hash-keys-file" placeholder:"FILE" group:"Where" help:"A secret with which tenants and keys are hashed before they are stored, so that the store does not show them: one line, 32 bytes or more in base64 (openssl rand -base64 32). All processes of a store need the same one. Read at the start only: with another secret, or with none, every key is new and its request takes effect again (default: tenants and keys are stored as they are)."`
 
 	Scope       *string   `yaml:"scope" name:"scope" placeholder:"RULE" group:"Whose keys" help:"To whom keys belong: single, header:NAME, jwt:CLAIM or jwt-unverified:CLAIM; see above. Required."`
-	JWKS        *string   `yaml:"jwks" name:"jwks" placeholder:"URL|FILE" group:"Whose keys" help:"For jwt:CLAIM, the key set that tokens are verified with. Read again every 10 minutes, a file every 10 seconds."`
+	JWKS        *string   `yaml:"jwks" name:"jwks" placeholder:"URL|FILE" group:"Whose keys" help:"For jwt:CLAIM, the key set that tokens are verified with. Read again when a token comes and it is 10 minutes old, a file 10 seconds."`
 	JWTIssuer   *string   `yaml:"jwt-issuer" name:"jwt-issuer" placeholder:"ISS" group:"Whose keys" help:"For jwt:CLAIM, the issuer that a token must name (default: any whose key is in the set)."`
 	JWTAudience *string   `yaml:"jwt-audience" name:"jwt-audience" placeholder:"AUD" group:"Whose keys" help:"For jwt:CLAIM, an audience that a token must name (default: any)."`
-	Operation   *string   `yaml:"operation" name:"operation" placeholder:"NAME" group:"Whose keys" help:"The name that keys are kept under (default http). A new name forgets all kept keys."`
+	Operation   *string   `yaml:"operation" name:"operation" placeholder:"NAME" group:"Whose keys" help:"The name that keys are kept under (default http). If several services share a store, give each another name: otherwise one service gets no request whose key the other has had, and a hook is asked about requests of the other. A new name forgets all kept keys."`
 	KeyHeaders  *[]string `yaml:"key-headers" name:"key-headers" placeholder:"NAME,…" group:"Whose keys" help:"Headers that may hold the key (default Idempotency-Key)."`
 
 	Calls    `yaml:",inline" embed:""`
@@ -35,7 +35,7 @@ type Options struct {
 	Lease        *Duration `yaml:"lease" name:"lease" placeholder:"TIME" group:"Limits" help:"How long a claim holds when its holder dies (default 30s). Renewed every third of it while a request runs."`
 	StoreTimeout *Duration `yaml:"store-timeout" name:"store-timeout" placeholder:"TIME" group:"Limits" help:"How long a request waits for one answer of the store; then it is answered 503 (default 5s)."`
 	MaxAttempts  *int      `yaml:"max-attempts" name:"max-attempts" placeholder:"N" group:"Limits" help:"How often one key may reach the upstream, not counting answers that say that nothing was done (default 0: no limit)."`
-	MaxBody      *Size     `yaml:"max-body" name:"max-body" placeholder:"SIZE" group:"Limits" help:"The largest request body with a key (default 10MiB); a larger one is answered 413."`
+	MaxBody      *Size     `yaml:"max-body" name:"max-body" placeholder:"SIZE" group:"Limits" help:"The largest request body with a key, or in which key-from looks for one (default 10MiB); a larger one is answered 413."`
 	BodyTimeout  *Duration `yaml:"body-timeout" name:"body-timeout" placeholder:"TIME" group:"Limits" help:"How long the client of a request with a key may send nothing in the middle of its body; then it is answered 408 (default 60s; 0: for ever). A whole body may take 5 times as long, and a second more for each KiB."`
 	WriteTimeout *Duration `yaml:"write-timeout" name:"write-timeout" placeholder:"TIME" group:"Limits" help:"How long a client may take nothing of its answer before it is cut off (default 60s; 0: for ever)."`
 	MaxOutcome   *Size     `yaml:"max-outcome" name:"max-outcome" placeholder:"SIZE" group:"Limits" help:"The largest answer to keep (default 1MiB). A larger one reaches the first caller; duplicates are told that it is done."`
@@ -61,12 +61,12 @@ type Calls struct {
 	OnDoubt         *string   `yaml:"on-doubt" name:"on-doubt" placeholder:"POLICY" group:"Requests" help:"When nobody knows whether a request took effect: retry (default; a repeat goes upstream again) or park (nothing does, until it is reconciled or resolved)."`
 	Methods         *[]string `yaml:"methods" name:"methods" placeholder:"METHOD,…" group:"Requests" help:"Methods to protect (default POST,PATCH). All others pass."`
 	RequireKey      *bool     `yaml:"require-key" name:"require-key" negatable:"" group:"Requests" help:"Answer 400 to a protected request without a key. By default it passes unprotected, as the log-in form of a page has to, and semel_unkeyed_requests_total counts it."`
-	KeyFrom         *[]string `yaml:"key-from" name:"key-from" placeholder:"FIELD,…" group:"Requests" help:"Make the key of these fields of the JSON body, such as order.id, where a client sends none."`
+	KeyFrom         *[]string `yaml:"key-from" name:"key-from" placeholder:"FIELD,…" group:"Requests" help:"Make the key of these fields of the JSON body, such as order.id, where a client sends none. See above for what passes then."`
 	Wait            *Duration `yaml:"wait" name:"wait" placeholder:"TIME" group:"Requests" help:"How long a duplicate of a request in flight waits for its answer (default 0: it gets 409 at once)."`
 	Retention       *Duration `yaml:"retention" name:"retention" placeholder:"TIME" group:"Requests" help:"How long an answer is kept (default 24h). Longer than clients retry."`
 	NoStore         *bool     `yaml:"no-store" name:"no-store" negatable:"" group:"Requests" help:"Keep the status of the answer and nothing else, for answers that contain secrets. Large answers and streams need it too: they are not kept anyway."`
 	Keep5xx         *bool     `yaml:"keep-5xx" name:"keep-5xx" negatable:"" group:"Requests" help:"Take the upstream's 5xx for an answer to keep, not for doubt."`
-	UpstreamTimeout *Duration `yaml:"upstream-timeout" name:"upstream-timeout" placeholder:"TIME" group:"Requests" help:"How long the upstream may take for a request with a key, and to begin its answer to any other (default 60s)."`
+	UpstreamTimeout *Duration `yaml:"upstream-timeout" name:"upstream-timeout" placeholder:"TIME" group:"Requests" help:"How long the upstream may take for a request with a key, and to begin its answer to any other (default 60s). A client that sends nothing of a body without a key for so long, or takes more than 5 times as long for it and a second more for each KiB, is answered 408."`
 }
 
 // Rule sets options for the requests that match.
