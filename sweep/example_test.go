@@ -15,7 +15,7 @@ func ExampleRun() {
 	defer stop()
 	err := sweep.Run(ctx, memstore.New(nil), &sweep.Options{
 		Every:     time.Minute,
-		Retention: 24 * time.Hour, // the Retention of the Guards
+		Retention: 7 * 24 * time.Hour, // the longest of the Guards
 		AfterPass: func(s sweep.Stats, err error) {
 			fmt.Println("deleted", s.Deleted, "released", s.Released, "parked", s.Parked, "error", err)
 			stop()

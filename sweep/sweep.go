@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/semel-go/semel"
@@ -29,18 +28,16 @@ type Options struct {
 	// that they took: 3 by default, so that the store is busy with the sweep for
 	// a quarter of the time. No rest exceeds 1 s. Negative: no rest.
 	Rest int
-	// Retention is how long a recovered record is kept: 24 h by default. Use the
-	// Guards' Retention.
+	// Retention is how long a recovered record is kept: DefaultRetention by default. Use
+	// at least the longest Retention of all Guards of the store, also those of other
+	// programs. After it the steps of the record are forgotten, and run again.
 	Retention time.Duration
-	// MaxAttempts is the Guards' MaxAttempts, so that an expired claim that was
-	// the last attempt ends as a Guard would end it. Zero: no limit.
-	MaxAttempts int
 	// StoreTimeout is how long one request to the store may take: 30 s by default.
 	// Then the pass ends with an error that wraps semel.ErrUnavailable.
 	StoreTimeout time.Duration
-	// Observe gets an event for each recovered record. Nil: a record that is parked, or has
-	// used up its attempts, is logged as semel.LogEvents(nil) does. A panic of Observe,
-	// AfterStep or AfterPass is logged and has no effect.
+	// Observe gets an event for each recovered record. Nil: a record that is parked is
+	// logged as semel.LogEvents(nil) does. A panic of Observe, AfterStep or AfterPass is
+	// logged and has no effect.
 	Observe func(ctx context.Context, e semel.Event)
 	// AfterStep gets what a pass has done so far, after each of its steps. A pass looks
 	// at every record, so that it may have thousands of steps. Nil: nothing.
@@ -49,12 +46,15 @@ type Options struct {
 	AfterPass func(s Stats, err error)
 }
 
+// DefaultRetention is how long a sweep keeps a recovered record by default: as long as
+// the outcomes of messages, the longest default of a Guard. Longer is always safe.
+const DefaultRetention = 7 * 24 * time.Hour
+
 // Stats is what a pass did.
 type Stats struct {
 	Deleted  int // records that had expired
 	Released int // expired claims and reservations that may run again
 	Parked   int // expired claims whose effect is not known
-	Failed   int // expired claims that were the last attempt
 }
 
 func (o *Options) withDefaults(st store.Store) (Options, error) {
@@ -65,15 +65,15 @@ func (o *Options) withDefaults(st store.Store) (Options, error) {
 	d.Every = cmp.Or(d.Every, time.Minute)
 	d.Batch = cmp.Or(d.Batch, 100)
 	d.Rest = cmp.Or(d.Rest, 3)
-	d.Retention = cmp.Or(d.Retention, 24*time.Hour)
+	d.Retention = cmp.Or(d.Retention, DefaultRetention)
 	d.StoreTimeout = cmp.Or(d.StoreTimeout, 30*time.Second)
 	var wrong error
 	switch {
 	case st == nil:
 		wrong = errors.New("sweep: store: is nil")
-	case d.Every < 0 || d.Batch < 0 || d.Retention < time.Millisecond || d.MaxAttempts < 0 || d.StoreTimeout < time.Millisecond:
-		wrong = fmt.Errorf("sweep: options: Every %v, Batch %d and MaxAttempts %d must not be negative, and Retention %v and StoreTimeout %v must be at least 1ms",
-			d.Every, d.Batch, d.MaxAttempts, d.Retention, d.StoreTimeout)
+	case d.Every < 0 || d.Batch < 0 || d.Retention < time.Millisecond || d.StoreTimeout < time.Millisecond:
+		wrong = fmt.Errorf("sweep: options: Every %v and Batch %d must not be negative, and Retention %v and StoreTimeout %v must be at least 1ms",
+			d.Every, d.Batch, d.Retention, d.StoreTimeout)
 	}
 	if wrong != nil {
 		return d, &semel.Error{Reason: semel.ErrInvalid, Cause: wrong}
@@ -204,14 +204,11 @@ type sweeper struct {
 	options Options
 }
 
-// recover changes one expired claim as store.Decide says of the next call of its
-// key.
+// recover changes one expired claim as store.Decide says of a call of its key that has no
+// limit of attempts. The next call applies the limit of its own Guard, which no other
+// program knows.
 func (s *sweeper) recover(ctx context.Context, r *store.Record, now time.Time, stats *Stats) error {
-	call := store.Call{Policy: r.Policy, Fingerprint: r.Fingerprint, MaxAttempts: s.options.MaxAttempts}
-	if strings.HasSuffix(r.Key.Operation, protocol.RerunSuffix) || protocol.IsSaga(r.Key) {
-		call.MaxAttempts = 0 // the outcome is kept under another key, or package saga counts the attempts
-	}
-	d := store.Decide(r, &call, now)
+	d := store.Decide(r, &store.Call{Policy: r.Policy, Fingerprint: r.Fingerprint}, now)
 	p := store.Proposal{
 		Key: r.Key, State: store.Released, Policy: r.Policy, Owner: protocol.NewOwner(), Holder: r.Holder, Fingerprint: r.Fingerprint,
 		Attempt: r.Attempt, Keep: s.options.Retention, Error: protocol.ExpiredLeaseText(r),
@@ -220,23 +217,12 @@ func (s *sweeper) recover(ctx context.Context, r *store.Record, now time.Time, s
 		p.Keep = protocol.UnfinishedSagaRetention // it can only be released
 	}
 	kind, count := semel.EventReleased, &stats.Released
-	action := d.Action
-	if action == store.Exhausted && d.Policy == store.Park {
-		action, p.Error = store.DoPark, protocol.ExhaustedText(r.Attempt, protocol.LastAttemptText(r)) // as a call does with it
-	}
-	switch action {
+	switch d.Action {
 	case store.Execute: // a reservation that nobody redeemed
 		p.Error = "the reservation expired"
 	case store.TakeOver:
 	case store.DoPark:
 		p.State, kind, count = store.Unknown, semel.EventParked, &stats.Parked
-	case store.Exhausted:
-		p.State, kind, count = store.Failed, semel.EventFailed, &stats.Failed
-		o, err := protocol.ExhaustedOutcome(r.Attempt, p.Error)
-		if err != nil {
-			return err
-		}
-		p.Outcome = o
 	default:
 		return nil // somebody has changed it since, or it is unreadable
 	}
@@ -262,7 +248,7 @@ func (s *sweeper) recover(ctx context.Context, r *store.Record, now time.Time, s
 	}
 	*count++
 	observe := s.options.Observe
-	if observe == nil && (kind == semel.EventParked || kind == semel.EventFailed) {
+	if observe == nil && kind == semel.EventParked {
 		observe = semel.LogEvents(nil)
 	}
 	if observe != nil {

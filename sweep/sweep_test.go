@@ -73,51 +73,57 @@ func TestOnce_EachState_RemovesOrRecovers(t *testing.T) {
 	}
 }
 
-func TestOnce_LastAttemptExpired_FailsKey(t *testing.T) {
-	st, advance := newClockedStore()
-	crash(t, st, "k", store.Proposal{Lease: time.Second})
-	advance(time.Second)
-	stats, err := sweep.Once(t.Context(), st, &sweep.Options{MaxAttempts: 1})
-	if want := (sweep.Stats{Failed: 1}); err != nil || stats != want {
-		t.Errorf("the pass did %+v, %v; want %+v", stats, err, want)
-	}
-	_, err = guard(t, st, nil).Run(t.Context(), ann("k"), handler("again", nil))
-	if exhausted := (&semel.Failure{Code: semel.CodeAttemptsExhausted}); !errors.Is(err, exhausted) {
-		t.Errorf("the next call got %v, want %v", err, exhausted)
-	}
-}
-
-// Under Park a key without attempts left is unknown, so a reconciler can still
-// decide. The sweep must do the same as a call.
-func TestOnce_LastAttemptUnderPark_IsParked(t *testing.T) {
-	st, advance := newClockedStore()
-	crash(t, st, "k", store.Proposal{Lease: time.Second, State: store.Started, Policy: store.Park})
-	advance(time.Second)
-	stats, err := sweep.Once(t.Context(), st, &sweep.Options{MaxAttempts: 1})
-	if want := (sweep.Stats{Parked: 1}); err != nil || stats != want {
-		t.Errorf("the pass did %+v, %v; want %+v", stats, err, want)
-	}
-	if got, _ := stateOf(t, st, "k"); got != store.Unknown {
-		t.Errorf("the record is %v, want unknown", got)
+// A sweep may be another program's, with other options. The limit of attempts is that of the
+// Guard whose call comes next.
+func TestOnce_LastAttemptExpired_NextGuardDecides(t *testing.T) {
+	for limit, want := range map[int]string{0: "again", 1: semel.CodeAttemptsExhausted} {
+		st, advance := newClockedStore()
+		crash(t, st, "k", store.Proposal{Lease: time.Second})
+		advance(time.Second)
+		stats, err := sweep.Once(t.Context(), st, nil)
+		if want := (sweep.Stats{Released: 1}); err != nil || stats != want {
+			t.Errorf("the pass did %+v, %v; want %+v", stats, err, want)
+		}
+		res, err := guard(t, st, &semel.Options{MaxAttempts: limit}).Run(t.Context(), ann("k"), handler("again", nil))
+		got := string(res.Body)
+		if f, ok := errors.AsType[*semel.Failure](err); ok {
+			got = f.Code
+		}
+		if got != want {
+			t.Errorf("a Guard with limit %d: %q, %v; want %q", limit, got, err, want)
+		}
 	}
 }
 
-// The outcome of a call with Rerun is kept under another key, so a crashed rerun
-// does not end the reruns.
-func TestOnce_CrashedRerun_IsReleased(t *testing.T) {
+// A sweep of a program with shorter Retention must not make the steps of a call run again.
+func TestOnce_GuardKeepsForAWeek_StepsAreNotRepeated(t *testing.T) {
 	st, advance := newClockedStore()
-	g := guard(t, st, &semel.Options{Rerun: true, MaxAttempts: 1})
-	if _, err := g.Run(t.Context(), ann("k"), handler("one", nil)); err != nil {
-		t.Fatal(err)
+	g := guard(t, st, &semel.Options{Retention: 7 * 24 * time.Hour})
+	charged := 0
+	charge := func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+		_, err := g.Run(ctx, x.Step("charge"), func(context.Context, *semel.Execution) (store.Outcome, error) {
+			charged++
+			return store.Outcome{}, nil
+		})
+		if x.Attempt() == 1 {
+			return store.Outcome{}, errBoom
+		}
+		return store.Outcome{}, err
 	}
-	crash(t, st, "k", store.Proposal{Lease: time.Second, Key: store.Key{Operation: pay + "##rerun"}})
-	advance(time.Minute)
-	stats, err := sweep.Once(t.Context(), st, &sweep.Options{MaxAttempts: 1})
-	if want := (sweep.Stats{Released: 1}); err != nil || stats != want {
-		t.Fatalf("the pass did %+v, %v; want %+v", stats, err, want)
+	_, _ = g.Run(t.Context(), ann("k"), charge)
+	_, r := stateOf(t, st, "k")
+	dead := store.Proposal{Key: r.Key, State: store.Processing, Owner: store.Owner{1}, Attempt: 2, Lease: time.Second}
+	if f, err := st.Swap(t.Context(), r.Seen(), dead); err != nil || !f.Won { // a process that dies after the step
+		t.Fatalf("%+v, %v", f, err)
 	}
-	if res, err := g.Run(t.Context(), ann("k"), handler("two", nil)); err != nil || string(res.Body) != "two" {
-		t.Errorf("the rerun got %q, %v; want \"two\"", res.Body, err)
+	for range 3 {
+		advance(48 * time.Hour)
+		if _, err := sweep.Once(t.Context(), st, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := g.Run(t.Context(), ann("k"), charge); err != nil || charged != 1 {
+		t.Errorf("charged %d times, error %v; want once", charged, err)
 	}
 }
 

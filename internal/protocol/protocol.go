@@ -140,11 +140,6 @@ func ExhaustedText(attempts int, last string) string {
 	return fmt.Sprintf("all %d attempts failed; the last: %s", attempts, last)
 }
 
-// ExhaustedOutcome is the failure that is kept for a key without attempts left.
-func ExhaustedOutcome(attempts int, last string) (store.Outcome, error) {
-	return FailureOutcome(Failure{Code: CodeExhausted, Message: ExhaustedText(attempts, last)})
-}
-
 // Failure is the kept form of a semel.Failure.
 type Failure struct {
 	Code    string `json:"code,omitempty"`

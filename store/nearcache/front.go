@@ -212,7 +212,7 @@ func replaces(f *store.Found, k store.Key, fence uint64, estimated bool) bool {
 		return false
 	}
 	switch store.Decide(&f.Record, &store.Call{Policy: f.Record.Policy, Fingerprint: f.Record.Fingerprint}, f.Now).Action {
-	case store.Execute, store.TakeOver, store.ReplayFailure: // only another's sweep makes it a failure
+	case store.Execute, store.TakeOver:
 		return true
 	case store.Replay:
 		v, ok := parseFront(f, k)

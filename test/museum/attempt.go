@@ -4,11 +4,6 @@ package museum
 // attempt gets an error. Attempts have a limit and a pause between them.
 var attempts = []Mutant{
 	{
-		Name: "a sweep ends the key of crashed reruns", Rule: "rule 13",
-		Dir: "sweep", Func: "(*sweeper).recover", Package: "sweep", Run: "TestOnce_CrashedRerun_IsReleased",
-		Old: "call.MaxAttempts = 0", New: "_ = call.MaxAttempts",
-	},
-	{
 		Name: "a crashed rerun ends the key", Rule: "rule 13",
 		Dir: core, Func: "(*Guard).rerun", Package: core, Run: "TestRerun_CrashedReads_DoNotExhaustKey",
 		Old: "c.storeCall.MaxAttempts = 0", New: "_ = c.storeCall.MaxAttempts",

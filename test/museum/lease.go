@@ -21,7 +21,8 @@ var leases = []Mutant{
 	{
 		Name: "a sweep judges by the clock of its process", Rule: "rule 6",
 		Dir: "sweep", Func: "(*sweeper).recover", Package: "sweep", Run: "TestOnce_ProcessClockWrong",
-		Old: "d := store.Decide(r, &call, now)", New: "_ = now; d := store.Decide(r, &call, time.Now())",
+		Old: "d := store.Decide(r, &store.Call{Policy: r.Policy, Fingerprint: r.Fingerprint}, now)",
+		New: "_ = now; d := store.Decide(r, &store.Call{Policy: r.Policy, Fingerprint: r.Fingerprint}, time.Now())",
 	},
 	{
 		Name: "a handler is not cancelled when its lease expires", Rule: "rule 6",

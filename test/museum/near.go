@@ -48,9 +48,9 @@ var caches = []Mutant{
 		Old: "d.MaxAge, d.FrontCooldown = min(d.MaxAge, forever), min(d.FrontCooldown, forever)", New: "",
 	},
 	{
-		Name: "a shelf that another's sweep has failed is lost", Rule: "rule 8",
+		Name: "a place that another's sweep has released is lost", Rule: "rule 8",
 		Dir: nearby, Func: "replaces", Package: nearby, Run: "TestFront_SweptByOthers_KeyIsFree",
-		Old: "case store.Execute, store.TakeOver, store.ReplayFailure:", New: "case store.Execute, store.TakeOver:",
+		Old: "case store.Execute, store.TakeOver:", New: "case store.TakeOver:",
 	},
 	{
 		Name: "a cache trusts that clocks agree", Rule: "rule 6",

@@ -133,11 +133,6 @@ var sagas = []Mutant{
 		Old: "p.Keep = protocol.UnfinishedSagaRetention", New: "p.Keep = s.options.Retention",
 	},
 	{
-		Name: "the sweep counts the attempts of a saga", Rule: "saga 7",
-		Dir: "sweep", Func: "(*sweeper).recover", Package: flow, Run: "TestRule7_ProcessDiesAndSweepsGoOn_SagaIsKept",
-		Old: "|| protocol.IsSaga(r.Key)", New: "|| protocol.IsSaga(r.Key) && r.Attempt == 0",
-	},
-	{
 		Name: "a stuck saga is put off before the store knows that it is stuck", Rule: "saga 7",
 		Dir: flow, Func: "(*core).keepTimer", Package: flow, Run: "TestTimer_SettlementOfStuckRunLost",
 		Old: "case err == nil || failed || paused:",

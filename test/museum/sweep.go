@@ -9,11 +9,6 @@ var sweeps = []Mutant{
 		Old: `callback.Report(ctx, "sweep: Observe", func() { observe(ctx, e) })`, New: "s.options.Observe(ctx, e)",
 	},
 	{
-		Name: "a sweep fails a key under park", Rule: "rule 9",
-		Dir: "sweep", Func: "(*sweeper).recover", Package: "sweep", Run: "TestOnce_LastAttemptUnderPark_IsParked",
-		Old: "if action == store.Exhausted && d.Policy == store.Park {", New: "if false {",
-	},
-	{
 		Name: "the longest pause between two passes overflows", Rule: "rule 7",
 		Dir: "internal/retry", Func: "Pause", Package: "sweep", Run: "TestRun_LongestPause_MakesOnePass",
 		Old: "d = min(d, longestPause)", New: "",
@@ -54,9 +49,19 @@ var sweeps = []Mutant{
 		Old: "if res.Deleted == limit {", New: "if false {",
 	},
 	{
-		Name: "a sweep releases a claim without attempts left", Rule: "rule 13",
-		Dir: "sweep", Func: "(*sweeper).recover", Package: "sweep", Run: "TestOnce_LastAttemptExpired_FailsKey",
-		Old: ", MaxAttempts: s.options.MaxAttempts", New: "",
+		Name: "a sweep applies a limit of attempts of its own", Rule: "rule 13",
+		Dir: "sweep", Func: "(*sweeper).recover", Package: "sweep", Run: "TestOnce_LastAttemptExpired_NextGuardDecides",
+		Old: "Policy: r.Policy, Fingerprint: r.Fingerprint}, now)", New: "Policy: r.Policy, Fingerprint: r.Fingerprint, MaxAttempts: 1}, now)",
+	},
+	{
+		Name: "a sweep keeps the record of a consumer for a day", Rule: "steps",
+		Dir: "sweep", Func: "(*Options).withDefaults", Package: "sweep", Run: "TestOnce_GuardKeepsForAWeek_StepsAreNotRepeated",
+		Old: "cmp.Or(d.Retention, DefaultRetention)", New: "cmp.Or(d.Retention, 24*time.Hour)",
+	},
+	{
+		Name: "a proxy keeps the records of other programs for its own retention", Rule: "steps",
+		Dir: sidecar, Func: "(*Proxy).Run", Package: sidecar, Run: "TestSweep_ProgramOfOtherOptions_KeepsItsRecord",
+		Old: "max(c.Retention(), sweep.DefaultRetention)", New: "c.Retention()",
 	},
 	{
 		Name: "a sweep does not report recovered records", Rule: "rule 7",

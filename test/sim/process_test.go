@@ -176,7 +176,7 @@ func (w *world) sweep() {
 		batch = 500
 	}
 	w.job(p, func(ctx context.Context) {
-		o := &sweep.Options{Batch: batch, Retention: w.plan.retention, MaxAttempts: w.plan.maxAttempts, Observe: w.observe}
+		o := &sweep.Options{Batch: batch, Retention: w.plan.retention, Observe: w.observe}
 		_, _ = sweep.Once(ctx, link{p}, o)
 	})
 }

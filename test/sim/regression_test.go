@@ -10,8 +10,8 @@ var remembered = map[uint64]string{
 	1795198146966191836: "the oracle: the same, after an operator's no",
 }
 
-// A seed of an earlier plan showed a sweep that ended the reruns of a call for
-// good; TestOnce_CrashedRerun_IsReleased tests it without a seed.
+// A seed of an earlier plan showed a sweep that ended the reruns of a call for good. A sweep
+// has no limit of attempts any more.
 func TestRememberedSeeds_RulesHold(t *testing.T) {
 	for seed, showed := range remembered {
 		if r := play(t, seed, &settings{}); len(r.bad) > 0 {

@@ -82,7 +82,7 @@ func (s *storm) sweep(r *rand.Rand, _ string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	stats, err := sweep.Once(ctx, s.procs[r.IntN(processes)].st, &sweep.Options{
-		Batch: 1 + r.IntN(10), Rest: -1, Retention: time.Hour, MaxAttempts: mostAttempts,
+		Batch: 1 + r.IntN(10), Rest: -1, Retention: time.Hour,
 	})
 	if err != nil && !errors.Is(err, semel.ErrUnavailable) {
 		s.errorf("a sweep failed: %v", err)
@@ -92,7 +92,6 @@ func (s *storm) sweep(r *rand.Rand, _ string) {
 	s.met["swept: deleted"] += stats.Deleted
 	s.met["swept: released"] += stats.Released
 	s.met["swept: parked"] += stats.Parked
-	s.met["swept: failed"] += stats.Failed
 }
 
 // operate is an operator, or a timer, who looks after what is parked.

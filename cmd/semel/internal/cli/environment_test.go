@@ -39,7 +39,7 @@ func TestEnvironment_OfAProxy_TellsCommandsTheStoreOnly(t *testing.T) {
 	t.Parallel()
 	vars := map[string]string{
 		"SEMEL_STORE": "sqlite:a.db", "SEMEL_ENCRYPTION_KEYS": "keys", "SEMEL_HASH_KEYS_FILE": "hash-keys", "SEMEL_AUDIT": "audit", "SEMEL_JSON": "true",
-		"SEMEL_OPERATION": "POST /pay", "SEMEL_RETENTION": "1h", "SEMEL_LISTEN": "0.0.0.0:8080", "SEMEL_MAX_ATTEMPTS": "3", "SEMEL_TLS_CERT": "cert",
+		"SEMEL_OPERATION": "POST /pay", "SEMEL_RETENTION": "1h", "SEMEL_LISTEN": "0.0.0.0:8080", "SEMEL_TLS_CERT": "cert",
 	}
 	parse := func(args ...string) (c cli) {
 		parser, err := kong.New(&c, kong.Resolvers(variables(func(name string) string { return vars[name] })))
@@ -57,7 +57,7 @@ func TestEnvironment_OfAProxy_TellsCommandsTheStoreOnly(t *testing.T) {
 	if c := parse("console"); c.Console.Listen == vars["SEMEL_LISTEN"] || c.Console.TLSCert != "" {
 		t.Errorf("console: %+v", c.Console)
 	}
-	if s := parse("sweep"); time.Duration(s.Sweep.Retention) != time.Hour || s.Sweep.MaxAttempts != 3 {
+	if s := parse("sweep"); s.Sweep.Store != "sqlite:a.db" || time.Duration(s.Sweep.Retention) != 7*24*time.Hour {
 		t.Errorf("sweep: %+v", s.Sweep)
 	}
 }

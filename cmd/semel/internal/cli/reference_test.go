@@ -44,7 +44,7 @@ func TestReference_Commands_AreWhatTheCodeSays(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# Commands of `semel`\n\n" + optionstest.Generated)
 	b.WriteString("[`semel proxy`](proxy.md), and [`semel deliver` and `semel outbox publish`](deliver.md), have pages of their own.\n\n")
-	b.WriteString("Without `--store`, `--encryption-keys`, `--hash-keys-file`, `--audit` or `--json` a command reads the variable `SEMEL_STORE`, `SEMEL_ENCRYPTION_KEYS`, `SEMEL_HASH_KEYS_FILE`, `SEMEL_AUDIT` or `SEMEL_JSON`. So in the container of a proxy it opens the proxy's store. `semel sweep` reads the proxy's `SEMEL_RETENTION`, `SEMEL_MAX_ATTEMPTS` and `SEMEL_STORE_TIMEOUT`, too.\n\n")
+	b.WriteString("Without `--store`, `--encryption-keys`, `--hash-keys-file`, `--audit` or `--json` a command reads the variable `SEMEL_STORE`, `SEMEL_ENCRYPTION_KEYS`, `SEMEL_HASH_KEYS_FILE`, `SEMEL_AUDIT` or `SEMEL_JSON`. So in the container of a proxy it opens the proxy's store.\n\n")
 	b.WriteString("| command | purpose |\n|---|---|\n")
 	var sections strings.Builder
 	for _, n := range app.Leaves(true) {

@@ -112,14 +112,14 @@ func commandOf(err error) string {
 
 // variables reads flags from SEMEL_ variables. A command may run where the variables of a
 // proxy are set, as in its container: they tell it which store to open and how, but not what to
-// do. SEMEL_OPERATION must not narrow an erasure, nor SEMEL_LISTEN move a console. A
-// sweep does a part of the proxy's work, with the proxy's options.
+// do. SEMEL_OPERATION must not narrow an erasure, nor SEMEL_LISTEN move a console, nor
+// SEMEL_RETENTION shorten the time for which a sweep keeps the records of all programs.
 func variables(getenv func(string) string) kong.Resolver {
 	store := []string{"store", "encryption-keys", "hash-keys-file", "json", "audit"}
 	everywhere := program.Environment(getenv, store)
 	proxy := program.Environment(getenv, append(store, append(config.Names(), "config", "log-level")...))
 	return kong.ResolverFunc(func(ctx *kong.Context, parent *kong.Path, flag *kong.Flag) (any, error) {
-		if c := ctx.Command(); c == "proxy" || c == "sweep" {
+		if ctx.Command() == "proxy" {
 			return proxy.Resolve(ctx, parent, flag)
 		}
 		return everywhere.Resolve(ctx, parent, flag)

@@ -14,16 +14,15 @@ import (
 
 type sweepCmd struct {
 	storeFlag
-	Once        bool            `name:"once" help:"Make one pass and end."`
-	Every       config.Duration `name:"every" placeholder:"TIME" default:"1m" help:"Pause between two passes (default ${default})."`
-	Retention   config.Duration `name:"retention" placeholder:"TIME" default:"1d" help:"How long a recovered record is kept (default ${default}). Use the same as semel proxy."`
-	Timeout     config.Duration `name:"store-timeout" placeholder:"TIME" default:"30s" help:"How long one request to the store may take (default ${default})."`
-	MaxAttempts int             `name:"max-attempts" placeholder:"N" default:"0" help:"The --max-attempts of semel proxy (default 0: no limit)."`
+	Once      bool            `name:"once" help:"Make one pass and end."`
+	Every     config.Duration `name:"every" placeholder:"TIME" default:"1m" help:"Pause between two passes (default ${default})."`
+	Retention config.Duration `name:"retention" placeholder:"TIME" default:"7d" help:"How long a recovered record is kept (default ${default}). Use at least the longest retention of all programs of the store."`
+	Timeout   config.Duration `name:"store-timeout" placeholder:"TIME" default:"30s" help:"How long one request to the store may take (default ${default})."`
 }
 
 // Help implements kong.HelpProvider.
 func (*sweepCmd) Help() string {
-	return `semel proxy sweeps by itself. Use this command for the stores of programs that do not. A pass deletes records whose retention is over, and recovers claims whose holder died: by their policy they may run again, or they are parked. It never touches a live claim or a parked request. A pass looks at every record, in small steps, and pauses for three quarters of its time, to leave the store to other callers; during a long one it says every 10 seconds what it has done. It can be stopped at any time. After a failure the next pass goes on where that one ended. Any number of sweeps may run.
+	return `semel proxy sweeps by itself. Use this command for the stores of programs that do not. A pass deletes records whose retention is over, and recovers the claims of all operations whose holder died: by their policy they may run again, or they are parked. The next call of the key applies the limit of attempts of its own program. It never touches a live claim or a parked request. A pass looks at every record, in small steps, and pauses for three quarters of its time, to leave the store to other callers; during a long one it says every 10 seconds what it has done. It can be stopped at any time. After a failure the next pass goes on where that one ended. Any number of sweeps may run.
 
 Examples:
 
@@ -37,7 +36,6 @@ type swept struct {
 	Deleted  int    `json:"deleted"`
 	Released int    `json:"released"`
 	Parked   int    `json:"parked"`
-	Failed   int    `json:"failed"`
 	Error    string `json:"error,omitempty"`
 }
 
@@ -51,7 +49,7 @@ func (c *sweepCmd) Run(ctx context.Context, e *env) error {
 func (c *sweepCmd) sweep(ctx context.Context, e *env, h storeurl.Handle) error {
 	progress := newSweepProgress(e)
 	o := &sweep.Options{
-		Every: time.Duration(c.Every), Retention: time.Duration(c.Retention), MaxAttempts: c.MaxAttempts, StoreTimeout: time.Duration(c.Timeout),
+		Every: time.Duration(c.Every), Retention: time.Duration(c.Retention), StoreTimeout: time.Duration(c.Timeout),
 		Observe:   semel.LogEvents(e.log),
 		AfterStep: progress.step,
 		AfterPass: func(s sweep.Stats, err error) { progress.pass(); c.print(e, s, err) },
@@ -72,8 +70,6 @@ func (c *sweepCmd) check() error {
 		return wrong("--retention", c.Retention, "must be from 1s to 3650d")
 	case time.Duration(c.Timeout) < 100*time.Millisecond || time.Duration(c.Timeout) > 24*time.Hour:
 		return wrong("--store-timeout", c.Timeout, "must be from 100ms to 1d")
-	case c.MaxAttempts < 0:
-		return wrong("--max-attempts", c.MaxAttempts, "must not be negative")
 	}
 	return nil
 }
@@ -106,14 +102,14 @@ func (p *sweepProgress) step(s sweep.Stats) {
 	p.said = now
 	took := now.Sub(p.begun).Round(time.Second)
 	if p.env.json {
-		p.env.log.Info("the pass goes on", "after", took, "steps", p.steps, "deleted", s.Deleted, "released", s.Released, "parked", s.Parked, "failed", s.Failed)
+		p.env.log.Info("the pass goes on", "after", took, "steps", p.steps, "deleted", s.Deleted, "released", s.Released, "parked", s.Parked)
 		return
 	}
-	_, _ = fmt.Fprintf(p.env.stderr, "semel sweep: after %v and %d steps: deleted %d, released %d, parked %d, failed %d\n", took, p.steps, s.Deleted, s.Released, s.Parked, s.Failed)
+	_, _ = fmt.Fprintf(p.env.stderr, "semel sweep: after %v and %d steps: deleted %d, released %d, parked %d\n", took, p.steps, s.Deleted, s.Released, s.Parked)
 }
 
 func (c *sweepCmd) print(e *env, s sweep.Stats, err error) {
-	r := swept{Deleted: s.Deleted, Released: s.Released, Parked: s.Parked, Failed: s.Failed}
+	r := swept{Deleted: s.Deleted, Released: s.Released, Parked: s.Parked}
 	if err != nil {
 		r.Error = err.Error()
 	}
@@ -121,7 +117,7 @@ func (c *sweepCmd) print(e *env, s sweep.Stats, err error) {
 		_ = json.NewEncoder(e.stdout).Encode(r) // a closed output does not stop the sweep
 		return
 	}
-	_, _ = fmt.Fprintf(e.stdout, "deleted %d, released %d, parked %d, failed %d\n", r.Deleted, r.Released, r.Parked, r.Failed)
+	_, _ = fmt.Fprintf(e.stdout, "deleted %d, released %d, parked %d\n", r.Deleted, r.Released, r.Parked)
 	if err != nil && !c.Once {
 		_, _ = fmt.Fprintf(e.stderr, "semel sweep: %v; the next pass tries again\n", err)
 	}

@@ -10,8 +10,8 @@ import (
 
 // Sweeps are the totals of all sweeps of a process.
 type Sweeps struct {
-	deleted, released, parked, failed, errors atomic.Uint64
-	last                                      atomic.Int64 // the end of the last pass without an error, in ns since 1970
+	deleted, released, parked, errors atomic.Uint64
+	last                              atomic.Int64 // the end of the last pass without an error, in ns since 1970
 }
 
 // After returns a sweep.Options.AfterPass that counts, and that logs the errors.
@@ -20,7 +20,6 @@ func (s *Sweeps) After(log *slog.Logger) func(sweep.Stats, error) {
 		s.deleted.Add(uint64(n.Deleted))
 		s.released.Add(uint64(n.Released))
 		s.parked.Add(uint64(n.Parked))
-		s.failed.Add(uint64(n.Failed))
 		if err != nil {
 			s.errors.Add(1)
 			log.Warn("a sweep failed; the next one tries again", "error", err)
@@ -40,7 +39,6 @@ func (s *Sweeps) Register(r *Registry, every time.Duration) {
 		{"semel_sweep_deleted_records_total", "Expired records that sweeps deleted.", &s.deleted},
 		{"semel_sweep_released_claims_total", "Lapsed claims that sweeps released, so that the request may run again.", &s.released},
 		{"semel_sweep_parked_claims_total", "Lapsed claims that sweeps parked, because the effect is unknown.", &s.parked},
-		{"semel_sweep_failed_claims_total", "Lapsed claims that sweeps failed, because no attempt was left.", &s.failed},
 		{"semel_sweep_errors_total", "Sweeps that ended with an error.", &s.errors},
 	} {
 		r.Counter(c.name, c.help, func() float64 { return float64(c.n.Load()) })

@@ -82,11 +82,20 @@ func TestSecrets_Rotated_OldStillCompares(t *testing.T) {
 	}
 }
 
-// A sweep fails the last attempt of a dead holder, and keeps that record for the
-// longest retention of all rules.
-func TestSweep_LastAttempt_UsesProxyLimits(t *testing.T) {
-	s := play(t, created(), "scope: single\nsweep-every: 100ms\nmax-attempts: 1\nretention: 1h\nrules: [{match: /long, retention: 7d}]\n")
-	key := store.Key{Operation: "http", Value: "k"}
+// A proxy's sweep recovers records of all programs of its store. It must not apply its own
+// shorter retention or its limit of attempts to theirs.
+func TestSweep_ProgramOfOtherOptions_KeepsItsRecord(t *testing.T) {
+	for rule, want := range map[string]time.Duration{"1h": 7 * 24 * time.Hour, "30d": 30 * 24 * time.Hour} {
+		recoverByProxy(t, "scope: single\nsweep-every: 100ms\nmax-attempts: 1\nretention: 1h\nrules: [{match: /long, retention: "+rule+"}]\n", want)
+	}
+}
+
+// recoverByProxy requires that a proxy's sweep releases the claim of a dead consumer, and
+// keeps the record for so long.
+func recoverByProxy(t *testing.T, doc string, keep time.Duration) {
+	t.Helper()
+	s := play(t, created(), doc)
+	key := store.Key{Operation: "consumer", Value: "k"}
 	if f, err := s.store.Claim(t.Context(), store.Proposal{Key: key, State: store.Processing, Owner: store.Owner{1}, Attempt: 1, Lease: time.Millisecond}); err != nil || !f.Won {
 		t.Fatalf("%+v, %v", f, err)
 	}
@@ -100,8 +109,8 @@ func TestSweep_LastAttempt_UsesProxyLimits(t *testing.T) {
 		r = f.Record
 		return err == nil && r.State != store.Processing
 	})
-	if r.State != store.Failed || r.Expires.Sub(r.Completed) != 7*24*time.Hour {
-		t.Errorf("it is %v, until %v after its end", r.State, r.Expires.Sub(r.Completed))
+	if r.State != store.Released || r.Expires.Sub(r.Updated) != keep {
+		t.Errorf("it is %v, until %v after its end, want %v", r.State, r.Expires.Sub(r.Updated), keep)
 	}
 	cancel()
 	if err := <-done; err != nil {
