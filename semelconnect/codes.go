@@ -53,10 +53,10 @@ func judge(err error) error {
 	e, ok := errors.AsType[*connect.Error](err)
 	refusal := "" // of another Semel that the method has called, and that keeps the result
 	if ok {
-		refusal = e.Meta().Get(refusalHeader)
+		refusal = refusalIn(e)
 	}
 	if refusal != "" {
-		err = passOn(e)
+		err = passOn(e, refusal)
 	}
 	switch {
 	case refusal == outcomeUnknown:
@@ -71,12 +71,13 @@ func judge(err error) error {
 
 // passOn makes the refusal of another Semel an error of the method, for a further Semel
 // outside: Connect does not send the headers of an error that a client has received.
-func passOn(e *connect.Error) error {
+func passOn(e *connect.Error, refusal string) error {
 	own := connect.NewError(e.Code(), e.Unwrap())
 	for _, d := range e.Details() {
 		own.AddDetail(d)
 	}
-	for _, name := range []string{refusalHeader, outcomeHeader, "Retry-After"} {
+	own.Meta().Set(refusalHeader, refusal)
+	for _, name := range []string{outcomeHeader, "Retry-After"} {
 		if values := e.Meta().Values(name); len(values) > 0 {
 			own.Meta().Set(name, values[0])
 		}

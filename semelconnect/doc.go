@@ -47,11 +47,12 @@
 //	CodeInternal            the interceptor is set up wrongly
 //
 // Aborted and Unavailable have the header "Retry-After" in seconds. Each refusal has the header
-// "Semel-Refusal" with its reason, except the two that tell how the request ended: it failed
-// for good, or its response is not kept.
+// "Semel-Refusal" with its reason, and a detail google.rpc.ErrorInfo with the domain "semel" and
+// the reason in capitals, except the two that tell how the request ended: it failed for
+// good, or its response is not kept.
 //
-// A method may call another service that Semel protects, and return its refusal. Then this
-// interceptor does not keep the refusal. "outcome_unknown" counts as doubt, and so does a
+// A method may call another service that Semel protects, by package semelconnect or semelgrpc,
+// and return its refusal. Then this interceptor does not keep the refusal. "outcome_unknown" counts as doubt, and so does a
 // code that always does, such as CodeUnavailable. Each other refusal says that nothing was
 // done.
 //

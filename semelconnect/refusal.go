@@ -6,9 +6,11 @@ import (
 	"log/slog"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/driver"
@@ -16,8 +18,11 @@ import (
 )
 
 // refusalHeader has the reason of a refusal, so that another Semel outside knows that the
-// error is no result of the method. A result has none. outcomeHeader is as in package semelhttp.
+// error is no result of the method. A result has none. A gRPC client does not see headers in
+// an error, so a detail of the type ErrorInfo, with this domain, has the reason as well, like
+// that of package semelgrpc. outcomeHeader is as in package semelhttp.
 const (
+	domain         = "semel"
 	refusalHeader  = "Semel-Refusal"
 	outcomeHeader  = "Semel-Outcome"
 	outcomeUnknown = "outcome_unknown"
@@ -30,6 +35,9 @@ func refuse(code connect.Code, reason string, after time.Duration, text string) 
 	e := connect.NewError(code, errors.New(text))
 	if reason != result {
 		e.Meta().Set(refusalHeader, reason)
+		if d, err := connect.NewErrorDetail(&errdetails.ErrorInfo{Domain: domain, Reason: strings.ToUpper(reason)}); err == nil {
+			e.AddDetail(d)
+		}
 	}
 	if reason == outcomeUnknown {
 		e.Meta().Set(outcomeHeader, "unknown")
@@ -38,6 +46,22 @@ func refuse(code connect.Code, reason string, after time.Duration, text string) 
 		e.Meta().Set("Retry-After", strconv.Itoa(int(math.Ceil(after.Seconds()))))
 	}
 	return e
+}
+
+// refusalIn is the reason for which another Semel has refused a call of the method. That Semel
+// keeps the result. Empty: e is no such refusal. The results that semelgrpc names are none.
+func refusalIn(e *connect.Error) string {
+	if reason := e.Meta().Get(refusalHeader); reason != "" {
+		return reason
+	}
+	for _, d := range e.Details() {
+		v, err := d.Value()
+		info, ok := v.(*errdetails.ErrorInfo)
+		if err == nil && ok && info.Domain == domain && info.Reason != "FAILED" && info.Reason != "RESULT_NOT_KEPT" {
+			return strings.ToLower(info.Reason)
+		}
+	}
+	return ""
 }
 
 // refusalOf is what the client gets for an error of semel.Runner. The texts of causes are

@@ -50,10 +50,11 @@
 //	Unimplemented       STREAM
 //	Internal            MISCONFIGURED
 //
-// A method may call another service that Semel protects, and return its refusal. Then this
-// interceptor does not keep the refusal. OUTCOME_UNKNOWN counts as doubt, and so does a
-// code that always does, such as Unavailable. Each other refusal says that nothing was
-// done. FAILED and RESULT_NOT_KEPT are results and no refusals: they are kept.
+// A method may call another service that Semel protects, by package semelgrpc or semelconnect,
+// and return its refusal. Then this interceptor does not keep the refusal. OUTCOME_UNKNOWN
+// counts as doubt, and so does a code that always does, such as Unavailable. Each other refusal
+// says that nothing was done. FAILED and RESULT_NOT_KEPT are results and no refusals: they are
+// kept.
 //
 // # Limits
 //

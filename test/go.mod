@@ -3,6 +3,7 @@ module github.com/semel-go/semel/test
 go 1.26.0
 
 require (
+	connectrpc.com/connect v1.21.1
 	github.com/ThreeDotsLabs/watermill v1.5.1
 	github.com/ThreeDotsLabs/watermill-redisstream v1.4.5
 	github.com/anishathalye/porcupine v1.3.1
@@ -17,6 +18,8 @@ require (
 	github.com/semel-go/semel v0.0.0
 	github.com/semel-go/semel/consume/semelsqs v0.0.0
 	github.com/semel-go/semel/consume/semelwatermill v0.0.0
+	github.com/semel-go/semel/semelconnect v0.0.0
+	github.com/semel-go/semel/semelgrpc v0.0.0
 	github.com/semel-go/semel/semellambda v0.0.0
 	github.com/semel-go/semel/store/dynamostore v0.0.0
 	github.com/semel-go/semel/store/pgstore v0.0.0
@@ -24,6 +27,8 @@ require (
 	github.com/semel-go/semel/store/sqlitestore v0.0.0
 	github.com/truora/minidyn v0.8.2
 	go.opentelemetry.io/otel/trace v1.47.0
+	google.golang.org/grpc v1.85.0
+	google.golang.org/protobuf v1.36.12
 	modernc.org/sqlite v1.60.1
 )
 
@@ -47,9 +52,10 @@ require (
 	go.opentelemetry.io/otel/metric v1.47.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	golang.org/x/sync v0.23.0 // indirect
-	golang.org/x/text v0.41.0 // indirect
+	golang.org/x/net v0.60.0 // indirect
+	golang.org/x/text v0.42.0 // indirect
 	google.golang.org/appengine v1.6.8 // indirect
-	google.golang.org/protobuf v1.36.8 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
 )
 
 require (

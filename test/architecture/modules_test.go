@@ -34,7 +34,7 @@ var own = map[string][]string{
 	"semelhttp/semelgin":           {"github.com/gin-gonic/gin"},
 	"semelhttp/semelecho":          {"github.com/labstack/echo/"},
 	"semelhttp/semelfiber":         {"github.com/gofiber/fiber/", "github.com/valyala/fasthttp"},
-	"semelconnect":                 {"connectrpc.com/connect", "google.golang.org/protobuf"},
+	"semelconnect":                 {"connectrpc.com/connect", "google.golang.org/protobuf", "google.golang.org/genproto/googleapis/rpc"},
 	"semelgrpc":                    {"google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto/googleapis/rpc"},
 	"semelmcp":                     {"github.com/modelcontextprotocol/go-sdk"},
 	"semelotel":                    {"go.opentelemetry.io/otel"},

@@ -39,6 +39,16 @@ var rpcs = []Mutant{
 		Old: ", ok && effects[e.Code()] == kept && refusal != \"\":", New: ":",
 	},
 	{
+		Name: "Connect: the refusal of a gRPC server is kept as the result", Rule: "rule 9",
+		Dir: conn, Func: "refusalIn", Package: "test/refusals", Run: "TestUnary_RefusalOverTheOtherProtocol",
+		Old: "info.Domain == domain", New: "info.Domain == \"\"",
+	},
+	{
+		Name: "Connect: a gRPC client cannot tell a refusal from a result", Rule: "rule 9",
+		Dir: conn, Func: "refuse", Package: "test/refusals", Run: "TestUnary_RefusalOverTheOtherProtocol",
+		Old: "e.AddDetail(d)", New: "_ = d",
+	},
+	{
 		Name: "Connect: a call that another Semel has parked counts as not done", Rule: "doubt",
 		Dir: conn, Func: "judge", Package: conn, Run: "TestUnary_MethodReturnsRefusal",
 		Old: "case refusal == outcomeUnknown:", New: "case false:",
