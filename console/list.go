@@ -23,7 +23,7 @@ type list struct {
 	Entries    []entry
 	More       bool   // there are more than mostRows
 	Unreadable int    // records that cannot be read
-	Late       bool   // the search took too long
+	Late       bool   // the search was ended before it had read all
 	IsDown     bool   // a part of the store did not answer
 	Down       string `json:"-"` // its error, whose text can differ each time
 }
@@ -34,14 +34,22 @@ func (l list) Whole() bool { return !l.Late && !l.IsDown && l.Unreadable == 0 }
 // searchTime is how long a search may read the store.
 const searchTime = 5 * time.Second
 
-// read lists the records that a filter selects, and that match accepts if it is not nil.
+// mostRead is how many records in doubt each list of the overview reads. An open page reads
+// them again every 2 s, and after an outage there can be any number.
+const mostRead = 1000
+
+// read lists the records that a filter selects, and that match accepts if it is not nil. If
+// f has a limit, match sees at most as many.
 func (c *Console) read(ctx context.Context, f store.Filter, match func(*store.Found) bool) (list, error) {
 	within, cancel := context.WithTimeout(ctx, searchTime)
 	defer cancel()
 	var l list
-	answered := false
-	if match == nil {
+	answered, seen, most := false, 0, f.Limit
+	switch {
+	case match == nil:
 		f.Limit = mostRows + 1
+	case most > 0:
+		f.Limit = most + 1
 	}
 	for found, err := range c.lister.List(within, f) {
 		switch {
@@ -58,7 +66,11 @@ func (c *Console) read(ctx context.Context, f store.Filter, match func(*store.Fo
 			return l, err
 		}
 		answered = true
+		seen++
 		switch {
+		case most > 0 && seen > most:
+			l.Late = true
+			return l, nil
 		case match != nil && !match(&found):
 			continue
 		case len(l.Entries) == mostRows:
@@ -105,9 +117,10 @@ func (c *Console) overview(ctx context.Context, _ *http.Request) (any, error) {
 	return data, nil
 }
 
-// inDoubt lists the stuck sagas, or the calls in doubt that are no sagas.
+// inDoubt lists the stuck sagas, or the calls in doubt that are no sagas, among the first
+// mostRead records in doubt.
 func (c *Console) inDoubt(ctx context.Context, sagas bool) (list, error) {
-	f := store.Filter{States: []store.State{store.Unknown}, Repeats: true}
+	f := store.Filter{States: []store.State{store.Unknown}, Repeats: true, Limit: mostRead}
 	return c.read(ctx, f, func(found *store.Found) bool { return protocol.IsSaga(found.Record.Key) == sagas })
 }
 

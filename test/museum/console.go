@@ -22,6 +22,16 @@ var consoles = []Mutant{
 		Old: "c.handler = protect(mux)", New: "c.handler = mux",
 	},
 	{
+		Name: "console: an open overview reads all calls in doubt again and again", Rule: "limits",
+		Dir: consoleDir, Func: "(*Console).inDoubt", Package: consoleDir, Run: "TestOverview_ManyCallsInDoubt",
+		Old: ", Limit: mostRead", New: "",
+	},
+	{
+		Name: "console: the overview does not say that it has not read all", Rule: "console",
+		Dir: consoleDir, Func: "(*Console).read", Package: consoleDir, Run: "TestOverview_ManyCallsInDoubt",
+		Old: "case most > 0 && seen > most: l.Late = true", New: "case most > 0 && seen > most:",
+	},
+	{
 		Name: "console: hidden bodies are shown", Rule: "console",
 		Dir: consoleDir, Func: "(*Console).answerOf", Package: consoleDir, Run: "TestRecord_Bodies",
 		Old: "!c.options.ShowBodies", New: "c.options.Retention < 0",
