@@ -14,6 +14,13 @@ var reconciliations = []Mutant{
 			p := g.change(r, store.Processing, r.LastError)`,
 	},
 	{
+		Name: "a round asks about one operation while its hook hangs, and about no other", Rule: "isolation",
+		Dir: sidecar, Func: "(*Proxy).Run", Package: sidecar, Run: "TestReconcileRound_HookHangsForOneOperation",
+		Old: "for _, op := range ops {",
+		New: `
+			for _, op := range ops[:1] {`,
+	},
+	{
 		Name: "a reconciler asks although another was first", Rule: "rule 17", Parent: "M15: granit-dotnet#1151",
 		Dir: core, Func: "(*Guard).reconcile", Package: core, Run: "TestReconcile_SwapLost_AsksNothing",
 		Old: "errors.Is(err, store.ErrNotFound) || err == nil && !f.Won", New: "errors.Is(err, store.ErrNotFound)",

@@ -39,8 +39,10 @@ func (p *Proxy) Run(ctx context.Context) error {
 	if c.SecretFile != "" {
 		wg.Go(func() { p.reloadSecrets(ctx, reloadEvery) })
 	}
-	if c.ReconcileEvery > 0 && len(ops) > 0 {
-		wg.Go(func() { p.reconcileAll(ctx, ops) })
+	if c.ReconcileEvery > 0 {
+		for _, op := range ops {
+			wg.Go(func() { p.reconcileOperation(ctx, op) })
+		}
 	}
 	return nil
 }
@@ -104,7 +106,9 @@ func mergedByOperation(c *config.Config) (merged []*config.Route) {
 	return merged
 }
 
-func (p *Proxy) reconcileAll(ctx context.Context, ops []parkingOperation) {
+// reconcileOperation asks about the parked requests of one operation, one after the other.
+// Other operations do not wait for its answers, which may take their whole limit.
+func (p *Proxy) reconcileOperation(ctx context.Context, op parkingOperation) {
 	tick := time.NewTicker(p.Config.ReconcileEvery)
 	defer tick.Stop()
 	for {
@@ -113,17 +117,15 @@ func (p *Proxy) reconcileAll(ctx context.Context, ops []parkingOperation) {
 			return
 		case <-tick.C:
 		}
-		for _, op := range ops {
-			n, err := op.guard.Reconcile(ctx, op.operation, reconcileRound)
-			if ctx.Err() != nil {
-				return
-			}
-			if err != nil {
-				p.Log.Warn("could not reconcile all parked requests; the next round tries again", "operation", op.operation, "error", err)
-			}
-			if n > 0 {
-				p.Log.Info("reconciled parked requests", "operation", op.operation, "resolved", n)
-			}
+		n, err := op.guard.Reconcile(ctx, op.operation, reconcileRound)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			p.Log.Warn("could not reconcile all parked requests; the next round tries again", "operation", op.operation, "error", err)
+		}
+		if n > 0 {
+			p.Log.Info("reconciled parked requests", "operation", op.operation, "resolved", n)
 		}
 	}
 }

@@ -2,7 +2,9 @@ package proxy_test
 
 import (
 	"context"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -48,6 +50,38 @@ rules:
 	if got, err := s.proxy.Parking(); err != nil || !slices.Equal(got, []string{"pay", "ship"}) {
 		t.Errorf("a round asks about %q, %v", got, err)
 	}
+}
+
+// The service of one operation does not answer the questions about it. The rounds of another
+// operation must not wait for that.
+func TestReconcileRound_HookHangsForOneOperation_OtherIsDecided(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if strings.Contains(string(body), `"slow"`) {
+			asked <- struct{}{}
+			<-r.Context().Done()
+			return
+		}
+		<-asked // the question that hangs comes first
+		_, _ = io.WriteString(w, `{"happened":true,"response":{"status":201,"body":"found"}}`)
+	}))
+	t.Cleanup(hook.Close)
+	s := play(t, failing, "scope: single\non-doubt: park\noperation: slow\nreconcile-url: "+hook.URL+"\nreconcile-every: 20ms\nreconcile-timeout: 10m\nrules: [{match: POST /pay, operation: pay}]\n")
+	for _, op := range []string{"slow", "pay"} {
+		p := store.Proposal{Key: store.Key{Operation: op, Value: "k"}, State: store.Processing, Policy: store.Park, Owner: store.Owner{1}, Attempt: 1, Lease: time.Minute}
+		f, err := s.store.Claim(t.Context(), p)
+		if err == nil {
+			err = s.store.Settle(t.Context(), f.Record.Lease(), store.Settlement{State: store.Unknown, Attempt: 1, Error: "lost"})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.run()
+	eventually(t, "the other operation is decided", func() bool {
+		return s.state(store.Key{Operation: "pay", Value: "k"}) == store.Completed
+	})
 }
 
 // If a later rule parks an operation, a round asks about it, even if the first
