@@ -49,7 +49,7 @@ func TestErrorsPage_EachExportedError_HasItsText(t *testing.T) {
 		}
 		pkg := regexp.MustCompile(`(?m)^package (\w+)`).FindStringSubmatch(f.Text)[1]
 		for _, m := range sentinel.FindAllStringSubmatch(f.Text, -1) {
-			name, words := pkg+"."+m[1], m[2]
+			name, words := pkg+"."+m[1], strings.TrimPrefix(m[2], "%w: ")
 			if f.Dir() == "consume/driver" && again["consume."+m[1]] {
 				name = "consume." + m[1] // as users know it
 			}
