@@ -218,3 +218,27 @@ func FuzzRedeem(f *testing.F) {
 		wantErr(t, err, semel.ErrExpired)
 	})
 }
+
+// A reservation whose reply is lost stays, because a duplicate may have its token: to reserve
+// again gives it out.
+func TestReserve_ReplyLost_DuplicateGetsToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := memstore.New(nil)
+		h := &hooks{Store: st, claim: func(ctx context.Context, p store.Proposal) (store.Found, error) {
+			_, err := st.Claim(ctx, p)
+			return store.Found{}, errors.Join(errBoom, err)
+		}}
+		_, err := guard(t, h, nil).Reserve(t.Context(), ann("k"))
+		wantErr(t, err, semel.ErrUnavailable)
+		time.Sleep(time.Minute)
+		g := guard(t, st, nil)
+		ticket, err := g.Reserve(t.Context(), ann("k"))
+		if err != nil || ticket.Fresh {
+			t.Fatalf("ticket %+v, error %v; want the one of the lost reply", ticket, err)
+		}
+		call, err := g.Redeem(ticket.Token)
+		wantErr(t, err, nil)
+		res, err := g.Run(t.Context(), call, answer("done"))
+		wantBody(t, res, err, "done", false)
+	})
+}
