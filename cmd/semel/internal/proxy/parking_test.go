@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -55,15 +56,19 @@ rules:
 // The service of one operation does not answer the questions about it. The rounds of another
 // operation must not wait for that.
 func TestReconcileRound_HookHangsForOneOperation_OtherIsDecided(t *testing.T) {
-	asked := make(chan struct{}, 1)
+	asked, first := make(chan struct{}), sync.Once{}
 	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if strings.Contains(string(body), `"slow"`) {
-			asked <- struct{}{}
+			first.Do(func() { close(asked) })
 			<-r.Context().Done()
 			return
 		}
-		<-asked // the question that hangs comes first
+		select {
+		case <-asked: // the question that hangs comes first
+		case <-r.Context().Done():
+		}
+		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"happened":true,"response":{"status":201,"body":"found"}}`)
 	}))
 	t.Cleanup(hook.Close)
