@@ -39,11 +39,16 @@ func TestServe_EndTakesTooLong_NamesTheCause(t *testing.T) {
 		time.Sleep(10 * time.Second) // the time-out of a settlement
 		return errPlain
 	}
-	for want, s := range map[string]driver.Source{
-		"the broker does not answer": &source{in: newSource(keyed("k")).in, forward: slowly, ack: slowly, nak: slowly},
-		"Next of the source":         &polling{newSource(), time.Hour},
+	for want, open := range map[string]func() driver.Source{
+		"the broker does not answer": func() driver.Source {
+			s := newSource(keyed("k"))
+			s.forward, s.ack, s.nak = slowly, slowly, slowly
+			return s
+		},
+		"Next of the source": func() driver.Source { return &polling{newSource(), time.Hour} },
 	} {
 		synctest.Test(t, func(t *testing.T) {
+			s := open()
 			h := func(ctx ctxt, _ *semel.Execution, _ *consume.Message) error {
 				<-ctx.Done()
 				return semel.Final(errPlain)

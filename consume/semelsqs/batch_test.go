@@ -79,14 +79,18 @@ func TestBatcher_RequestIsSlow_LaterEntryIsSent(t *testing.T) {
 			}
 		}}
 		began := time.Now()
-		first, later := b.start("first", 0), b.start("later", 0)
+		first := b.start("first", 0)
+		synctest.Wait()
+		later := b.start("later", 0)
 		<-later.done
 		if took := time.Since(began); took > 2*slowRequest {
 			t.Errorf("the later entry took %v", took)
 		}
 		<-first.done
 		synctest.Wait()
-		es := []*entry{b.start("a", 0), b.start("b", 0), b.start("c", 0)}
+		es := []*entry{b.start("a", 0)}
+		synctest.Wait()
+		es = append(es, b.start("b", 0), b.start("c", 0))
 		for _, e := range es {
 			<-e.done
 		}
