@@ -74,6 +74,9 @@ const (
 // room for about 440: these last for 7 hours if the pauses are a minute, and for 8 months if
 // they grow with the outage. The caller holds mu.
 func (r *Run) spare() time.Duration {
+	if r.back != nil {
+		return 0 // compensations keep their own pauses
+	}
 	wait := time.Duration(0)
 	for _, u := range r.started {
 		if first := r.recorded[u.name+begunPart+"1"]; first != nil && u.none > frequentAttempts {

@@ -65,8 +65,8 @@ type stepOptions struct{ parked bool }
 // It costs one more write.
 //
 // Each attempt that had no effect (semel.NoEffect) stays in the record, which has room for about
-// 440. So after 100 of them the pause before the next is at least a twentieth of the time since
-// the first, up to 24 h.
+// 440. So after 100 of them a worker's pause before the next is at least a twentieth of the time
+// since the first, up to 24 h. A Do of the saga does not wait for the pause.
 func Parked() StepOption { return func(o *stepOptions) { o.parked = true } }
 
 // Step makes a step: do has the effect, and undo, which may be nil, undoes it if the

@@ -20,23 +20,24 @@ import (
 func TestUnprotected_KeyThrottled_DoesNotRun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		throttled bool
-		attempts  int
-		runs      int
+		code     string // of the server's refusal; empty: no answer
+		attempts int
+		runs     int
 	}{
-		"throttled":            {true, 1, 0},
-		"throttled in a pause": {true, 1000, 0},
-		"no answer":            {false, 1, 1},
+		"throttled":            {"ThrottlingException", 1, 0},
+		"throttled in a pause": {"ThrottlingException", 1000, 0},
+		"conflict in a pause":  {"TransactionConflictException", 1000, 0},
+		"no answer":            {"", 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := openOn(t, dynamotest.Client("http://127.0.0.1:1", func(o *dynamodb.Options) {
 				o.RetryMaxAttempts = c.attempts
 				o.HTTPClient = doFunc(func(req *http.Request) (*http.Response, error) {
-					if !c.throttled {
+					if c.code == "" {
 						return nil, errNetwork
 					}
-					body := errorBody("ThrottlingException", "")
+					body := errorBody(c.code, "")
 					return &http.Response{
 						StatusCode: http.StatusBadRequest, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}}, Request: req,
 						Body: readCloser{strings.NewReader(body)}, ContentLength: int64(len(body)),
@@ -56,8 +57,8 @@ func TestUnprotected_KeyThrottled_DoesNotRun(t *testing.T) {
 			if runs != c.runs {
 				t.Errorf("%d runs, want %d", runs, c.runs)
 			}
-			if c.throttled && (!errors.Is(err, semel.ErrUnavailable) || !errors.Is(err, ErrThrottled) || !errors.Is(err, store.ErrBusy)) {
-				t.Errorf("error %v, want ErrUnavailable around ErrThrottled", err)
+			if c.code != "" && (!errors.Is(err, semel.ErrUnavailable) || errors.Is(err, ErrThrottled) != (c.code == "ThrottlingException") || !errors.Is(err, store.ErrBusy)) {
+				t.Errorf("error %v, want ErrUnavailable around ErrBusy, which is ErrThrottled if the key was throttled", err)
 			}
 		})
 	}

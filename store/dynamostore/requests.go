@@ -8,6 +8,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go/middleware"
+
+	"github.com/semel-go/semel/store"
 )
 
 // request is a method of the client.
@@ -42,27 +44,33 @@ func requestsOf(c *dynamodb.Client) requests {
 	}
 }
 
-// throttledKey is the key of a request's *atomic.Bool in its context.
-type throttledKey struct{}
+// refusalKey is the key of a request's *atomic.Pointer[error] in its context.
+type refusalKey struct{}
 
-// keepThrottled is an option of the client. If the context of a request ends in the pause
-// after it was throttled, the client returns only the error of the context. The option adds
-// ErrThrottled to it, because the server has answered.
-func keepThrottled(stack *middleware.Stack) error {
-	whole := middleware.InitializeMiddlewareFunc("semelThrottledRequest",
+// keepRefusals is an option of the client. If the context of a request ends in the pause
+// after it was throttled, or met another change of the item, the client returns only the
+// error of the context. The option adds ErrThrottled or store.ErrBusy to it, because the
+// server has answered.
+func keepRefusals(stack *middleware.Stack) error {
+	whole := middleware.InitializeMiddlewareFunc("semelRefusedRequest",
 		func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
-			throttled := new(atomic.Bool)
-			out, metadata, err := next.HandleInitialize(context.WithValue(ctx, throttledKey{}, throttled), in)
-			if err != nil && ctx.Err() != nil && throttled.Load() {
-				err = fmt.Errorf("%w: %w", ErrThrottled, err)
+			refusal := new(atomic.Pointer[error])
+			out, metadata, err := next.HandleInitialize(context.WithValue(ctx, refusalKey{}, refusal), in)
+			if last := refusal.Load(); err != nil && ctx.Err() != nil && last != nil {
+				err = fmt.Errorf("%w: %w", *last, err)
 			}
 			return out, metadata, err
 		})
-	attempt := middleware.DeserializeMiddlewareFunc("semelThrottledAttempt",
+	attempt := middleware.DeserializeMiddlewareFunc("semelRefusedAttempt",
 		func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
 			out, metadata, err := next.HandleDeserialize(ctx, in)
-			if throttled, ok := ctx.Value(throttledKey{}).(*atomic.Bool); ok && errors.Is(classify(err).err, ErrThrottled) {
-				throttled.Store(true)
+			if refusal, ok := ctx.Value(refusalKey{}).(*atomic.Pointer[error]); ok {
+				switch class := classify(err).err; {
+				case errors.Is(class, ErrThrottled):
+					refusal.Store(&ErrThrottled)
+				case errors.Is(class, ErrConflict):
+					refusal.Store(&store.ErrBusy) // not ErrConflict, which says that nothing was changed
+				}
 			}
 			return out, metadata, err
 		})

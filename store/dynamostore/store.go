@@ -55,7 +55,7 @@ func New(client *dynamodb.Client, table string, o *Options) (*Store, error) {
 	s.client = requestsOf(dynamodb.New(client.Options(), func(o *dynamodb.Options) {
 		// A request that met a transaction was not applied.
 		o.Retryer = retry.AddWithErrorCodes(o.Retryer, "TransactionConflictException")
-		o.APIOptions = append(o.APIOptions, keepThrottled)
+		o.APIOptions = append(o.APIOptions, keepRefusals)
 		if s.clock.checksServer {
 			o.APIOptions = append(o.APIOptions, s.clock.compare)
 		}

@@ -94,8 +94,8 @@ var dynamos = []Mutant{
 	},
 	{
 		Name: "DynamoDB: a request that was throttled got no answer if its time ends", Rule: "rule 11",
-		Dir: dynamo, Func: "keepThrottled", Package: dynamo, Run: "TestUnprotected_KeyThrottled_DoesNotRun",
-		Old: "throttled.Store(true)", New: "throttled.Store(false)",
+		Dir: dynamo, Func: "keepRefusals", Package: dynamo, Run: "TestUnprotected_KeyThrottled_DoesNotRun",
+		Old: "refusal.Store(&ErrThrottled)", New: "refusal.Store(nil)",
 	},
 	{
 		Name: "DynamoDB: a clock that no reply has shown is right", Rule: "rule 6",

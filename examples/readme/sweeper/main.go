@@ -6,7 +6,6 @@ import (
 	"log"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/semel-go/semel/store/sqlitestore"
 	"github.com/semel-go/semel/sweep"
@@ -19,7 +18,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	err = sweep.Run(ctx, store, &sweep.Options{Retention: 24 * time.Hour}) // the longest semel.Options.Retention
+	err = sweep.Run(ctx, store, nil)
 	if err = errors.Join(err, store.Close()); err != nil {
 		log.Fatal(err)
 	}

@@ -102,7 +102,7 @@ func (b *timedBody) Read(p []byte) (int, error) {
 // deadline is when the next part of the body must have come.
 func (b *timedBody) deadline(now time.Time) time.Time {
 	end := now.Add(b.limit)
-	if all := b.begun.Add(slowPauses*b.limit + time.Duration(b.got)*time.Second/slowest); all.Before(end) {
+	if all := b.begun.Add(slowPauses*b.limit + time.Duration(b.got/slowest)*time.Second); all.Before(end) {
 		return all
 	}
 	return end

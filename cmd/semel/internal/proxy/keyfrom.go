@@ -113,8 +113,10 @@ func fields(doc io.Reader, paths []string) (map[string]string, error) {
 	t, err := f.json.Token()
 	_, unreadable := errors.AsType[*json.SyntaxError](err)
 	switch {
-	case errors.Is(err, io.EOF), err == nil && t != json.Delim('{'):
+	case errors.Is(err, io.EOF):
 		return nil, errOtherValue
+	case err == nil && t != json.Delim('{'):
+		return nil, f.other(t)
 	case unreadable, errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, errNotJSON
 	case err != nil:
@@ -127,6 +129,18 @@ func fields(doc io.Reader, paths []string) (map[string]string, error) {
 		return nil, errNotObject
 	}
 	return f.found, nil
+}
+
+// other reads the rest of a body that begins with a value that is no object. It reads all
+// of it, because compressed JSON can begin as JSON does.
+func (f *fieldReader) other(t json.Token) error {
+	if t == json.Delim('[') && f.skip() != nil {
+		return errNotJSON
+	}
+	if _, err := f.json.Token(); !errors.Is(err, io.EOF) {
+		return errNotJSON
+	}
+	return errOtherValue
 }
 
 // object reads the members of an object whose path is prefix.

@@ -93,6 +93,7 @@ func TestKeyFrom_NoObject_NoKey(t *testing.T) {
 		{none, "", false}, {none, " \n", false}, {none, `[{"id":"a"}]`, false}, {"application/json", `"id"`, false}, {"application/json", "7", false},
 		{form, "user=ann", false}, {form, "1=2", false}, {"multipart/form-data; boundary=b", "--b\r\n", false}, {"application/octet-stream", "\x1f\x8b", false}, {form, "tru", false},
 		{none, "user=ann", true}, {"application/json", "\x1f\x8b", true}, {"application/json", "\ufeff{}", true}, {"application/vnd.shop+json; charset=utf-16", "{\x00", true},
+		{"application/json", "[\x93\x01", true}, {"application/json", "5\xcb\x31", true}, {"application/json", `[1] {}`, true}, // so can compressed JSON begin
 		{"no type", "user=ann", true}, {form, `{"id":"a","id":"b"}`, true}, {form, `{"id":"a"`, true},
 	} {
 		r := httptest.NewRequest("POST", "/", nil)

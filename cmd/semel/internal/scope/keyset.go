@@ -46,8 +46,8 @@ type KeySet struct {
 	// begun by then.
 	maxAge time.Duration
 	fetch  func(ctx context.Context) ([]byte, error)
-	// turn is held during a fetch. No other request waits for the fetch, because requests
-	// that wait would take the places of all tenants.
+	// turn is held during a fetch. No other request waits for long for the fetch, because
+	// requests that wait would take the places of all tenants.
 	turn  chan struct{}
 	state atomic.Pointer[keys]
 }
@@ -64,6 +64,10 @@ const (
 	maxKeySet  = 1 << 20 // bytes
 	maxURLAge  = 10 * time.Minute
 	maxFileAge = 10 * time.Second
+
+	// joinTime is how long a token of a known key waits for a fetch that another token of
+	// that time has begun: a page sends several requests at once.
+	joinTime = 200 * time.Millisecond
 )
 
 // NewKeySet makes a KeySet of a URL or a file's path. It does no I/O.
@@ -183,7 +187,7 @@ func (s *KeySet) find(ctx context.Context, id string) ([]jose.JSONWebKey, error)
 	due := now.Sub(st.tried) >= s.opt.Pause
 	switch {
 	case len(found) > 0 && now.Sub(st.tried) >= s.maxAge+s.opt.Pause: // no token came for a while, and the key may have been withdrawn long ago
-		if err := s.again(ctx, st); errors.Is(err, ErrFetching) {
+		if err := s.again(ctx, st, joinTime); errors.Is(err, ErrFetching) {
 			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 		found = s.state.Load().named(id) // the same ones if the fetch failed
@@ -197,7 +201,7 @@ func (s *KeySet) find(ctx context.Context, id string) ([]jose.JSONWebKey, error)
 		default:
 		}
 	case len(found) == 0 && due:
-		if err := s.again(ctx, st); errors.Is(err, ErrFetching) || err != nil && st.loaded.IsZero() {
+		if err := s.again(ctx, st, 0); errors.Is(err, ErrFetching) || err != nil && st.loaded.IsZero() {
 			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 		found = s.state.Load().named(id)
@@ -221,7 +225,7 @@ func (s *KeySet) newer(ctx context.Context, id string) ([]jose.JSONWebKey, error
 	if s.opt.Now().Sub(st.tried) < s.opt.Pause {
 		return nil, nil
 	}
-	switch err := s.again(ctx, st); {
+	switch err := s.again(ctx, st, 0); {
 	case errors.Is(err, ErrFetching):
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	case err == nil:
@@ -231,12 +235,20 @@ func (s *KeySet) newer(ctx context.Context, id string) ([]jose.JSONWebKey, error
 }
 
 // again fetches the set, unless another call has done so since st. It returns ErrFetching if
-// another call is fetching it now.
-func (s *KeySet) again(ctx context.Context, st *keys) error {
+// another call has been fetching it for all of wait.
+func (s *KeySet) again(ctx context.Context, st *keys, wait time.Duration) error {
 	select {
 	case s.turn <- struct{}{}:
 	default:
-		return ErrFetching
+		over := time.NewTimer(wait)
+		defer over.Stop()
+		select {
+		case s.turn <- struct{}{}:
+		case <-over.C:
+			return ErrFetching
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	defer func() { <-s.turn }()
 	if now := s.state.Load(); now != st {
@@ -267,7 +279,7 @@ func (s *KeySet) ready(ctx context.Context) error {
 	if s.opt.Now().Sub(st.tried) < s.opt.Pause {
 		return fmt.Errorf("%w: %w", ErrUnavailable, st.err)
 	}
-	if err := s.again(ctx, st); err != nil {
+	if err := s.again(ctx, st, 0); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return nil

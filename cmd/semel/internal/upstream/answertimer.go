@@ -74,7 +74,7 @@ func (b *answerTimer) giveUp(w http.ResponseWriter, cancel context.CancelCauseFu
 
 // left is how much longer the proxy waits for the client. The caller holds the lock.
 func (b *answerTimer) left() time.Duration {
-	return slowPauses*b.limit + time.Duration(b.got)*time.Second/slowest - b.waited
+	return slowPauses*b.limit + time.Duration(b.got/slowest)*time.Second - b.waited
 }
 
 // Read implements io.Reader.
