@@ -28,9 +28,9 @@ type Options struct {
 	// that they took: 3 by default, so that the store is busy with the sweep for
 	// a quarter of the time. No rest exceeds 1 s. Negative: no rest.
 	Rest int
-	// Retention is how long a recovered record is kept: DefaultRetention by default. Use
-	// at least the longest Retention of all Guards of the store, also those of other
-	// programs. After it the steps of the record are forgotten, and run again.
+	// Retention is how long a recovered record is kept: 7 days by default. Use at least
+	// the longest Retention of all Guards of the store, also if other programs have them:
+	// after it the steps of the record are forgotten, and run again.
 	Retention time.Duration
 	// StoreTimeout is how long one request to the store may take: 30 s by default.
 	// Then the pass ends with an error that wraps semel.ErrUnavailable.
