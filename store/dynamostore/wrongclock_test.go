@@ -13,26 +13,44 @@ import (
 	"github.com/semel-go/semel/store/moved"
 )
 
-// hourAhead makes the replies show that this process's clock is an hour ahead.
-const hourAhead = -time.Hour
+// clockAhead is longer than the leases and the retention of these tests.
+const clockAhead = 30 * time.Minute
 
-// wrongClock is a store on the table of s whose process's clock is an hour ahead, which the
-// first reply after the last one of this function shows.
+// rightClock is a store on a new table whose clock is that of the server, as wrongClock shows
+// the server to the others.
+func rightClock(t *testing.T) *Store {
+	t.Helper()
+	return openNew(t, &Options{IndexShards: 2, SweepExpired: true, now: ahead(-clockAhead)})
+}
+
+// wrongClock is a store on the table of s whose process's clock is ahead of the server's by
+// clockAhead. The first reply after this function shows that.
 func wrongClock(t *testing.T, s *Store) *Store {
 	t.Helper()
 	by := new(atomic.Int64)
-	ahead := openOn(t, dated(t, by), s.table, nil)
-	if _, err := ahead.Get(t.Context(), testKey("absent")); !errors.Is(err, store.ErrNotFound) {
+	wrong := openOn(t, dated(t, by), s.table, nil)
+	if _, err := wrong.Get(t.Context(), testKey("absent")); !errors.Is(err, store.ErrNotFound) {
 		t.Fatal(err)
 	}
-	by.Store(int64(hourAhead))
-	return ahead
+	by.Store(int64(-clockAhead))
+	return wrong
+}
+
+// completeForMinute records an outcome that is kept for a minute.
+func completeForMinute(t *testing.T, s *Store, key string) {
+	t.Helper()
+	end := completion("x")
+	end.Keep = time.Minute
+	r := claim(t, s, key)
+	if err := s.Settle(t.Context(), r.Lease(), end); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // A process whose clock is ahead must neither park nor fail the live call of another.
 func TestGuard_ClockAhead_LeavesLiveCallOfAnotherAlone(t *testing.T) {
 	t.Parallel()
-	direct := openNew(t, nil)
+	direct := rightClock(t)
 	for name, c := range map[string]struct {
 		opt      semel.Options
 		reserved bool
@@ -100,13 +118,8 @@ func guardWith(t *testing.T, s *Store, o semel.Options) *semel.Guard {
 // A clock that is ahead must not judge that an outcome has expired, or a lease lapsed.
 func TestJudging_ClockAhead_IsNotAheadOfServer(t *testing.T) {
 	t.Parallel()
-	direct := openNew(t, nil)
-	minute := completion("x")
-	minute.Keep = time.Minute
-	r := claim(t, direct, "done")
-	if err := direct.Settle(t.Context(), r.Lease(), minute); err != nil {
-		t.Fatal(err)
-	}
+	direct := rightClock(t)
+	completeForMinute(t, direct, "done")
 	claim(t, direct, "live")
 
 	check := func(method string, f store.Found) {
@@ -150,8 +163,8 @@ func TestJudging_ClockAhead_IsNotAheadOfServer(t *testing.T) {
 // nor insert a record with the time of that clock.
 func TestTx_ClockAheadShownByItsRead_Refused(t *testing.T) {
 	t.Parallel()
-	direct := openNew(t, nil)
-	complete(t, direct, "done", "x")
+	direct := rightClock(t)
+	completeForMinute(t, direct, "done")
 	for _, key := range []string{"done", "new"} {
 		tx := wrongClock(t, direct).NewTx()
 		if f, err := tx.Claim(t.Context(), proposal(key)); !errors.Is(err, ErrClock) || f.Won {
@@ -163,8 +176,8 @@ func TestTx_ClockAheadShownByItsRead_Refused(t *testing.T) {
 // Package moved must not run a call again whose outcome is in the old store.
 func TestMoved_OldStoreWithClockAhead_OutcomeIsCarried(t *testing.T) {
 	t.Parallel()
-	direct := openNew(t, nil)
-	complete(t, direct, "done", "x")
+	direct := rightClock(t)
+	completeForMinute(t, direct, "done")
 	st, err := moved.New(t.Context(), memstore.New(nil), wrongClock(t, direct))
 	if err != nil {
 		t.Fatal(err)
