@@ -85,9 +85,9 @@ var (
 	ErrCorrupt = errors.New("store: unreadable record")
 	// ErrChanged refuses a change of a record that has changed since it was read.
 	ErrChanged = errors.New("store: record has changed")
-	// ErrBusy: another transaction holds the record or the database, or the key is asked for
-	// too often. The store works. The other one may be a call of the same key, so that this
-	// is no outage for a Guard with UnprotectedOnOutage. Ask again.
+	// ErrBusy reports that another transaction holds the record or the database, or that
+	// the key is asked for too often. The store works. The other one may be a call of the
+	// same key, so that this is no outage for a Guard with UnprotectedOnOutage. Ask again.
 	ErrBusy = errors.New("store: busy")
 	// ErrNoSchema says that the database has no tables of the store yet. Adapters
 	// return it when they are opened without leave to make them. Call Migrate.

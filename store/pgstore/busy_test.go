@@ -3,6 +3,8 @@ package pgstore
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,6 +49,35 @@ func TestUnprotected_TransactionHoldsKey_DoesNotRun(t *testing.T) {
 				t.Errorf("without a store: %d runs, error %v; want 1", runs, err)
 			}
 		})
+	}
+}
+
+// While a transaction has the row of a key, each claim of it waits before it leaves the
+// batches, and claims of one key take turns. A claim whose turn does not come has heard
+// nothing, but is no sign of an outage.
+func TestUnprotected_TurnDoesNotCome_DoesNotRun(t *testing.T) {
+	t.Parallel()
+	s := openNew(t, &Options{LockTimeout: 10 * time.Minute})
+	claim(t, s, "connects")
+	tx := beginTx(t, s, txDefaults)
+	if f, err := s.Tx(tx).Claim(t.Context(), proposal("k")); err != nil || !f.Won {
+		t.Fatalf("won %v, error %v", f.Won, err)
+	}
+	var calls sync.WaitGroup
+	var runs atomic.Int64
+	for range 100 { // 4 s have turns for 40
+		calls.Go(func() {
+			n := 0
+			err := runUnprotected(t, s, &n)
+			runs.Add(int64(n))
+			if !errors.Is(err, semel.ErrUnavailable) || !errors.Is(err, store.ErrBusy) {
+				t.Errorf("beside the transaction: %v; want ErrUnavailable around store.ErrBusy", err)
+			}
+		})
+	}
+	calls.Wait()
+	if n := runs.Load(); n != 0 {
+		t.Errorf("%d handlers ran beside the transaction", n)
 	}
 }
 

@@ -268,3 +268,18 @@ func (t *ownTx) mayHaveCommitted(ctx context.Context) bool {
 	committed, known := t.fate(ctx)
 	return committed || !known
 }
+
+// shortWaitStore claims and swaps without waiting long for locks.
+type shortWaitStore struct{ *Store }
+
+// Claim implements store.Store.
+func (s shortWaitStore) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
+	r, err := s.shortWaitSession.claim(ctx, &p)
+	return r.Found, err
+}
+
+// Swap implements store.Store.
+func (s shortWaitStore) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
+	r, err := s.shortWaitSession.swap(ctx, seen, &p)
+	return r.Found, err
+}

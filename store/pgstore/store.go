@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -41,6 +42,7 @@ type Store struct {
 	ownsAppPool        bool               // the store made appPool
 	hasPlannerSettings bool               // its connections have table.PlannerSettings
 	waitSlots          chan struct{}      // one element for each call in waitForLock
+	lockedRows         pgwire.LockedRows  // of claims
 	closed             atomic.Bool
 }
 
@@ -68,6 +70,7 @@ func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error
 		r, err := s.waitSession.claim(ctx, &p)
 		return s.confirmed(ctx, "claim", r, err)
 	}
+	start, hash := time.Now(), table.KeyHash(table.ID(p.Key))
 	r, err := s.claims.Do(ctx, &p)
 	if errors.Is(err, errSendAlone) {
 		if r, err = s.shortWaitSession.claim(ctx, &p); pgwire.Code(err) == pgwire.LockNotAvailable {
@@ -75,13 +78,14 @@ func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error
 		}
 	}
 	if errors.Is(err, errRowLocked) {
+		s.lockedRows.Found(hash)
 		err = s.waitForLock(ctx, func() (err error) {
 			r, err = s.waitSession.claim(ctx, &p)
 			return err
 		})
-		if err != nil && ctx.Err() != nil { // the server has said that the row is locked
-			err = fmt.Errorf("%w: %w", ErrBusy, err)
-		}
+	}
+	if err != nil && ctx.Err() != nil && s.lockedRows.Since(hash, start) {
+		err = fmt.Errorf("%w: %w", ErrBusy, err)
 	}
 	return s.confirmed(ctx, "claim", r, err)
 }
@@ -281,19 +285,4 @@ func (s *Store) confirmed(ctx context.Context, what string, r reading, err error
 		}
 	}
 	return r.Found, nil
-}
-
-// shortWaitStore claims and swaps without waiting long for locks.
-type shortWaitStore struct{ *Store }
-
-// Claim implements store.Store.
-func (s shortWaitStore) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
-	r, err := s.shortWaitSession.claim(ctx, &p)
-	return r.Found, err
-}
-
-// Swap implements store.Store.
-func (s shortWaitStore) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
-	r, err := s.shortWaitSession.swap(ctx, seen, &p)
-	return r.Found, err
 }
