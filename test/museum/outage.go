@@ -23,6 +23,11 @@ var outages = []Mutant{
 		Old: "errors.Is(err, store.ErrBusy) ||", New: "",
 	},
 	{
+		Name: "PostgreSQL: a claim whose turn at a locked row does not come counts as an outage", Rule: "rule 11",
+		Dir: postgres, Func: "(*Store).Claim", Package: postgres, Run: "TestUnprotected_TurnDoesNotCome_DoesNotRun",
+		Old: "err != nil && ctx.Err() != nil && s.lockedRows.Since(hash, start)", New: "s.lockedRows.Since(hash, start.Add(time.Hour))",
+	},
+	{
 		Name: "a caller that left counts as an outage", Rule: "rule 11",
 		Dir: core, Func: "(*pendingCall).unavailable", Package: core, Run: "TestUnprotected_NoOutage_DoesNotRun",
 		Old: "case ctx.Err() != nil:", New: "case false:",
