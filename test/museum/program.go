@@ -27,7 +27,7 @@ var programs = []Mutant{
 	{
 		Name: "program: tokens of strangers wait for a slow key set in the places of all tenants", Rule: "limits",
 		Dir: tenants, Func: "(*KeySet).again", Package: tenants, Run: "TestKeySet_SlowFetch",
-		Old: "default: return ErrFetching", New: "case <-ctx.Done(): return ErrFetching",
+		Old: "time.NewTimer(wait)", New: "time.NewTimer(wait + time.Hour)",
 	},
 	{
 		Name: "program: a client without a log-in holds a connection of the console", Rule: "limits",

@@ -87,7 +87,7 @@ var telemetries = []Mutant{
 	{
 		Name: "telemetry: the context of an event has ended", Rule: "telemetry",
 		Dir: "store/sqlitestore", Func: "(*Atomic).Run", Package: "store/sqlitestore", Run: "TestAtomic_Observe_ContextHasNotEnded",
-		Old: "{ events.End(err) }", New: "{ end(nil); events.End(err) }",
+		Old: "{ events.End(err) }", New: "{ cancel(nil); events.End(err) }",
 	},
 	{
 		Name: "telemetry: a call without an attempt left has no event", Rule: "telemetry",

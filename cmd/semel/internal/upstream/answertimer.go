@@ -44,13 +44,13 @@ type timerKey struct{}
 func startTimer(w http.ResponseWriter, r *http.Request, limit time.Duration) (_ *http.Request, _ *answerTimer, stop func()) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	b := &answerTimer{limit: limit}
-	b.timer = time.AfterFunc(limit, func() { b.giveUp(w, cancel) })
 	out := r.WithContext(context.WithValue(ctx, timerKey{}, b))
 	if r.Body != nil && r.Body != http.NoBody {
 		b.ReadCloser, out.Body = r.Body, b
 	} else {
 		b.atEOF = true
 	}
+	b.timer = time.AfterFunc(limit, func() { b.giveUp(w, cancel) })
 	return out, b, func() {
 		b.stop()
 		cancel(nil)
