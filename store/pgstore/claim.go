@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -259,10 +260,9 @@ func claimArrays(byID map[pgtype.UUID]*claimItem) []any {
 	}
 }
 
-// Erase deletes a record with its steps, in one round trip. If the record has changed since
-// it was seen, Erase deletes nothing, and returns store.ErrChanged after a second round
-// trip. The bytes of a deleted record stay in the files of the tables until Scrub. Erase
-// implements store.Eraser.
+// Erase deletes a record with its steps, in one round trip. If it has changed since it was
+// seen, Erase deletes nothing, and returns store.ErrChanged after a second round trip. Its
+// bytes stay in the files of the tables until Scrub. Erase implements store.Eraser.
 func (j *journal) Erase(ctx context.Context, seen store.Seen) error {
 	s := j.store
 	if s.closed.Load() {
@@ -277,6 +277,9 @@ func (j *journal) Erase(ctx context.Context, seen store.Seen) error {
 	err := s.shortWaitSession.erase(ctx, &seen)
 	if pgwire.Code(err) == pgwire.LockNotAvailable {
 		err = s.waitForLock(ctx, func() error { return s.waitSession.erase(ctx, &seen) })
+	}
+	if errors.Is(err, store.ErrNotFound) { // an erasure whose commit got no answer may have deleted it
+		err = cmp.Or(s.confirm(ctx), err)
 	}
 	return pgwire.Explain("erase", err)
 }

@@ -52,6 +52,17 @@ type joinedError struct {
 // Unwrap is for errors.Is and errors.As.
 func (e *joinedError) Unwrap() error { return e.error }
 
+// confirmFound returns what a call found in a record after a commit that waits for the
+// synchronous standby, if there is one.
+func (a *Atomic) confirmFound(ctx context.Context, t *ownTx, call semel.Call, res semel.Result, err error) (semel.Result, error) {
+	if t.hasStandby {
+		if confirmErr := t.limited(ctx, a.store.confirm); confirmErr != nil {
+			return semel.Result{}, unavailable(ctx, call, confirmErr)
+		}
+	}
+	return res, err
+}
+
 // joinedTaken reports whether the handler of t returned the joinedError of its own
 // transaction. The ErrInProgress of any other call is an error like others.
 func (t *storeTx) joinedTaken(handlerErr error) bool {

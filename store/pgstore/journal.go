@@ -38,17 +38,21 @@ func (j *journal) RecordStep(ctx context.Context, l store.Lease, step store.Step
 
 // Steps returns the steps that a call has recorded, in their order. If the lease is not
 // held any more, it returns store.ErrLeaseLost. It takes one round trip, and does not wait
-// for locks. It implements store.Journal.
+// for locks. Before a synchronous standby it takes a second one, which confirms the steps.
+// It implements store.Journal.
 func (j *journal) Steps(ctx context.Context, l store.Lease) ([]store.Step, error) {
 	s := j.store
 	if s.closed.Load() {
 		return nil, ErrClosed
 	}
-	rows, err := s.ownPool.Query(ctx, s.sql.Steps, stepsArgs(&l, nil)...)
+	rows, err := s.ownPool.Query(ctx, s.sql.Steps, table.ID(l.Key), table.Owner(l.Owner), table.Fence(l.Fence), nil)
 	if err != nil {
 		return nil, pgwire.Explain("read steps", err)
 	}
-	steps, err := readSteps(rows)
+	steps, hasStandby, err := readSteps(rows)
+	if hasStandby && len(steps) > 0 {
+		err = s.confirm(ctx)
+	}
 	return steps, pgwire.Explain("read steps", err)
 }
 
@@ -81,18 +85,14 @@ func (s *session) recordStep(ctx context.Context, l *store.Lease, step *store.St
 	return store.SameStep(&recorded, step)
 }
 
-func stepsArgs(l *store.Lease, idleTimeout *string) []any {
-	return []any{table.ID(l.Key), table.Owner(l.Owner), table.Fence(l.Fence), idleTimeout}
-}
-
-func readSteps(rows pgx.Rows) (steps []store.Step, err error) {
+func readSteps(rows pgx.Rows) (steps []store.Step, hasStandby bool, err error) {
 	defer rows.Close()
 	exists := false
 	for rows.Next() {
 		var name, data []byte
 		var recorded pgtype.Int8
-		if err := rows.Scan(&name, &recorded, &data, nil); err != nil {
-			return nil, err
+		if err := rows.Scan(&name, &recorded, &data, &hasStandby, nil); err != nil {
+			return nil, false, err
 		}
 		exists = true
 		if !recorded.Valid {
@@ -100,17 +100,17 @@ func readSteps(rows pgx.Rows) (steps []store.Step, err error) {
 		}
 		step, err := store.DecodeStep(string(name), store.Time(recorded.Int64), data)
 		if err != nil {
-			return nil, fmt.Errorf("%w: step %q of semel_step", err, name)
+			return nil, false, fmt.Errorf("%w: step %q of semel_step", err, name)
 		}
 		steps = append(steps, step)
 	}
 	if err := rows.Err(); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if !exists {
-		return nil, store.ErrLeaseLost
+		return nil, false, store.ErrLeaseLost
 	}
-	return steps, nil
+	return steps, hasStandby, nil
 }
 
 // RecordStep implements store.Journal. Until the transaction ends, the record is
@@ -131,12 +131,12 @@ func (t *storeTx) Steps(ctx context.Context, l store.Lease) (steps []store.Step,
 		return nil, pgwire.Explain("read steps in a transaction", err)
 	}
 	var lost error
-	t.pipeline.Push(t.session.sql.Steps, stepsArgs(&l, t.idleTimeout), func(res pgx.BatchResults) error {
+	t.pipeline.Push(t.session.sql.Steps, []any{table.ID(l.Key), table.Owner(l.Owner), table.Fence(l.Fence), t.idleTimeout}, func(res pgx.BatchResults) error {
 		rows, err := res.Query()
 		if err != nil {
 			return err
 		}
-		steps, err = readSteps(rows)
+		steps, t.hasStandby, err = readSteps(rows)
 		if errors.Is(err, store.ErrLeaseLost) { // the transaction goes on
 			lost, err = err, nil
 		}
@@ -144,6 +144,9 @@ func (t *storeTx) Steps(ctx context.Context, l store.Lease) (steps []store.Step,
 	})
 	if err = t.pipeline.Flush(ctx); err == nil {
 		err = lost
+	}
+	if err == nil && t.hasStandby && !t.ownsTx && len(steps) > 0 {
+		err = t.store.confirm(ctx) // the caller's transaction may only read
 	}
 	return steps, pgwire.Explain("read steps in a transaction", err)
 }
@@ -162,9 +165,8 @@ func (t *ownTx) Steps(ctx context.Context, l store.Lease) (steps []store.Step, e
 	return steps, err
 }
 
-// SetTimer makes the timer of a record, or changes it. A timer says when a worker of a
-// saga has to look at its record again. SetTimer takes one round trip, and implements
-// store.Timers.
+// SetTimer makes or changes the timer of a record, which says when a worker of a saga has to
+// look at it again. It takes one round trip, and implements store.Timers.
 func (j *journal) SetTimer(ctx context.Context, k store.Key, seen, next store.Owner, wait time.Duration) (bool, error) {
 	id, version, micros := table.ID(k), table.Owner(next), table.Micros(wait, true).Int64
 	if seen != (store.Owner{}) {
@@ -214,8 +216,7 @@ func (j *journal) DueTimers(ctx context.Context, operation string, within time.D
 	var tenant, key []byte
 	_, err = pgx.ForEachRow(rows, []any{&now, &micros, &version, &tenant, &key}, func() error {
 		if micros.Valid {
-			k := store.Key{Operation: operation, Tenant: string(tenant), Value: string(key)}
-			due = append(due, store.Timer{Key: k, Version: store.Owner(version.Bytes), Due: store.Time(micros.Int64)})
+			due = append(due, store.Timer{Key: store.Key{Operation: operation, Tenant: string(tenant), Value: string(key)}, Version: store.Owner(version.Bytes), Due: store.Time(micros.Int64)})
 		}
 		return nil
 	})
@@ -242,9 +243,9 @@ func (j *journal) Scrub(ctx context.Context) error {
 }
 
 // Receive stores a record that comes from another store, with its steps. Package
-// store/moved calls it. If this store
-// already has that version of the record, or a later one, Receive changes nothing. It takes
-// one round trip, or a transaction if the record has steps. It implements store.Receiver.
+// store/moved calls it. If this store already has that version of the record, or a later one,
+// Receive changes nothing. It takes one round trip, or a transaction if the record has steps.
+// It implements store.Receiver.
 func (j *journal) Receive(ctx context.Context, r store.Record, steps []store.Step) (store.Found, error) {
 	s := j.store
 	if s.closed.Load() {

@@ -54,7 +54,7 @@ func open(ctx context.Context, cfg *pgxpool.Config, app *pgxpool.Pool, o *Option
 	cfg = cfg.Copy()
 	s := &Store{options: opt, appPool: app, idleTimeout: pgwire.Millis(opt.MaxIdleTx)}
 	s.journal.store = s
-	s.commits.Watch(&cfg.ConnConfig.Config)
+	s.commits.Watch(cfg)
 	s.makeStatements(false)
 	if err := s.connect(ctx, cfg); err != nil {
 		_ = s.Close()
@@ -88,7 +88,7 @@ func (s *Store) connect(ctx context.Context, cfg *pgxpool.Config) (err error) {
 			return err
 		}
 	}
-	if err := errors.Join(pgwire.CheckFormats(ctx, s.ownPool), pgwire.CheckFormats(ctx, s.appPool)); err != nil {
+	if err := errors.Join(pgwire.CheckFormats(ctx, s.ownPool), pgwire.CheckFormats(ctx, s.appPool), pgwire.CheckWarnings(ctx, s.ownPool)); err != nil {
 		return err
 	}
 	if err := pgwire.CheckPrepared(ctx, s.ownPool); err != nil {
@@ -152,7 +152,10 @@ func (s *Store) openAppPool(ctx context.Context, cfg *pgxpool.Config) (err error
 		s.appPool.Close()
 		s.appPool, err = pgxpool.NewWithConfig(ctx, cfg.Copy())
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return pgwire.CheckWarnings(ctx, s.appPool)
 }
 
 // spareConns is how many connections a pool may have in addition, in case one hangs.

@@ -170,17 +170,14 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 		if t.countsAsAttempt(handlerErr) {
 			_ = a.recordAttempt(ctx, &t.storeTx, handlerErr)
 		}
+		if running == nil && errors.Is(err, semel.ErrNotKept) { // a duplicate learns that the work is done
+			return a.confirmFound(ctx, t, call, res, err)
+		}
 		return res, err // with ErrNotKept the result is not empty
 	}
 	if running == nil { // there is nothing to commit
-		if !t.hasStandby {
-			return res, err
-		}
 		t.end()
-		if confirmErr := t.limited(ctx, a.store.confirm); confirmErr != nil {
-			return semel.Result{}, unavailable(ctx, call, confirmErr)
-		}
-		return res, err
+		return a.confirmFound(ctx, t, call, res, err)
 	}
 	if t.uncertain && t.restarted && t.mayHaveCommitted(ctx) {
 		return semel.Result{}, a.endedCall(ctx, t, call, cause)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -85,7 +86,7 @@ func (s *standbyServer) cancelWaits(ctx context.Context) {
 }
 
 // calls that take effect, or tell that one is done. Each is made several times.
-func (p *shop) acknowledgements(t *testing.T, held store.Record, done string) map[string]func(ctx context.Context) error {
+func (p *shop) acknowledgements(t *testing.T, held, stepped, erased store.Record, done string) map[string]func(ctx context.Context) error {
 	t.Helper()
 	once := func(key string) func(context.Context) error {
 		return func(ctx context.Context) error {
@@ -137,6 +138,25 @@ func (p *shop) acknowledgements(t *testing.T, held store.Record, done string) ma
 			_, err := p.s.Get(ctx, testKey(done))
 			return err
 		},
+		"steps": func(ctx context.Context) error {
+			steps, err := p.s.Steps(ctx, stepped.Lease())
+			if err == nil && len(steps) != 1 {
+				t.Errorf("%d steps are recorded", len(steps))
+			}
+			return err
+		},
+		"Do, duplicate without its result": func(ctx context.Context) error {
+			if _, err := p.a.Run(ctx, call("too large"), tooLarge); !errors.Is(err, semel.ErrNotKept) {
+				return err
+			}
+			return nil // the work is done
+		},
+		"erase": func(ctx context.Context) error {
+			if err := p.s.Erase(ctx, erased.Seen()); !errors.Is(err, store.ErrNotFound) {
+				return err
+			}
+			return nil // an earlier sending has erased it
+		},
 		"Do": once("once"), "Do, duplicate": once("done before"), "batch": batch("b1", "b2"), "batch of duplicates": batch("done before", "done before, too"),
 		"In": func(ctx context.Context) error {
 			tx, err := p.s.appPool.Begin(ctx)
@@ -150,36 +170,63 @@ func (p *shop) acknowledgements(t *testing.T, held store.Record, done string) ma
 	}
 }
 
+// tooLarge is a handler whose result is not kept.
+func tooLarge(context.Context, *semel.Execution) (store.Outcome, error) {
+	return store.Outcome{Body: make([]byte, 5000)}, nil
+}
+
 // While commits wait for a standby, no call is done: not if its deadline ends the wait,
 // not if an operator does, and not if it is made again, although its record is visible.
 // When the standby is there again, each is done, and no handler has run twice.
 func TestStandbyAway_WaitCancelled_NothingAcknowledged(t *testing.T) {
 	srv := newStandbyServer(t)
+	lent := func(before func(context.Context, *pgx.ConnConfig) error) *Store {
+		cfg := pool(t, srv.URL()).Config()
+		cfg.BeforeConnect = before
+		app, err := pgxpool.NewWithConfig(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(app.Close)
+		s, err := New(t.Context(), app, &Options{Schema: "lent"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}
 	for name, open := range map[string]func() *Store{
-		"Open": func() *Store { return openAt(t, srv.URL(), &Options{Schema: "opened"}) },
-		"New": func() *Store {
-			s, err := New(t.Context(), pool(t, srv.URL()), &Options{Schema: "lent"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = s.Close() })
-			return s
+		"Open":                  func() *Store { return openAt(t, srv.URL(), &Options{Schema: "opened"}) },
+		"Open without warnings": func() *Store { return openAt(t, srv.URL()+"&client_min_messages=error", &Options{Schema: "opened"}) },
+		"New":                   func() *Store { return lent(nil) },
+		"New with a hook of notices": func() *Store {
+			return lent(func(_ context.Context, c *pgx.ConnConfig) error {
+				c.OnNotice = func(*pgconn.PgConn, *pgconn.Notice) {}
+				return nil
+			})
 		},
 	} {
 		for _, operator := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
 				srv.standby(t, "")
 				mustExec(t, srv.admin, "DROP SCHEMA IF EXISTS opened, lent CASCADE")
-				p := newShop(t, open(), nil)
+				p := newShop(t, open(), &semel.Options{MaxOutcome: 1000})
 				p.a.cleanupTimeout = 200 * time.Millisecond
-				held := claim(t, p.s, "held")
+				held, stepped := claim(t, p.s, "held"), claim(t, p.s, "stepped")
+				if err := p.s.RecordStep(t.Context(), stepped.Lease(), store.Step{Name: "pay"}); err != nil {
+					t.Fatal(err)
+				}
 				complete(t, p.s, "done", "result")
+				complete(t, p.s, "erased", "result")
+				if _, err := p.a.Run(t.Context(), call("too large"), tooLarge); err != nil {
+					t.Fatal(err)
+				}
 				for _, key := range []string{"done before", "done before, too"} {
 					if _, err := Do(t.Context(), p.a, call(key), p.pay(key, nil)); err != nil {
 						t.Fatal(err)
 					}
 				}
-				calls := p.acknowledgements(t, held, "done")
+				calls := p.acknowledgements(t, held, stepped, get(t, p.s, "erased"), "done")
 				srv.standby(t, "nobody")
 				cancels, stop := context.WithCancel(t.Context())
 				defer stop()

@@ -122,6 +122,36 @@ var postgreses = []Mutant{
 		Old: "s.lockedRows.Found(hash)", New: "",
 	},
 	{
+		Name: "PostgreSQL: steps that the standby may not have are read as recorded", Rule: "durable",
+		Dir: postgres, Func: "(*journal).Steps", Package: postgres, Run: "TestStandbyAway_WaitCancelled",
+		Old: "hasStandby && len(steps) > 0", New: "hasStandby && len(steps) < 0",
+	},
+	{
+		Name: "PostgreSQL: a step in its own transaction does not wait for the standby", Rule: "durable",
+		Dir: postgres, Func: "(*storeTx).Steps", Package: postgres, Run: "TestStandbyAway_StepInTransaction_NotAcknowledged",
+		Old: "steps, t.hasStandby, err = readSteps(rows)", New: "steps, _, err = readSteps(rows)",
+	},
+	{
+		Name: "PostgreSQL: an erasure is sent again, and is not confirmed", Rule: "durable",
+		Dir: postgres, Func: "(*journal).Erase", Package: postgres, Run: "TestStandbyAway_WaitCancelled",
+		Old: "err = cmp.Or(s.confirm(ctx), err)", New: "_ = cmp.Or(s.confirm(ctx), err)",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a duplicate without its result is done before the standby has it", Rule: "durable",
+		Dir: postgres, Func: "(*Atomic).try", Package: postgres, Run: "TestStandbyAway_WaitCancelled",
+		Old: "running == nil && errors.Is(err, semel.ErrNotKept)", New: "false",
+	},
+	{
+		Name: "PostgreSQL: a URL hides the warnings of commits", Rule: "durable",
+		Dir: postgres + "/internal/pgwire", Func: "pin", Package: postgres, Run: "TestStandbyAway_WaitCancelled",
+		Old: "hidesWarnings(cfg.ConnConfig.RuntimeParams[minMessages])", New: "false",
+	},
+	{
+		Name: "PostgreSQL: a hook of the pool hides the warnings of commits", Rule: "durable",
+		Dir: postgres + "/internal/pgwire", Func: "(*CommitWatch).Watch", Package: postgres, Run: "TestStandbyAway_WaitCancelled",
+		Old: "if before != nil {", New: "if before != nil { defer func() { _ = before(ctx, c) }()",
+	},
+	{
 		Name: "PostgreSQL: a place to wait is not given back", Rule: "isolation",
 		Dir: postgres, Func: "(*Store).waitForLock", Package: postgres, Run: "TestLockedRow_LockTimeout_ErrBusy",
 		Old: `

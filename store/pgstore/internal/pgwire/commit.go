@@ -1,11 +1,14 @@
 package pgwire
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync/atomic"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // errNotReplicated says that the server has committed, and warned that it did not wait for its
@@ -18,16 +21,25 @@ var errNotReplicated = errors.New("the server has committed, but a synchronous s
 type CommitWatch struct{ warnings atomic.Int64 }
 
 // Watch makes connections that are opened with cfg report their warnings to w. The
-// handler of notices that cfg has is called too.
-func (w *CommitWatch) Watch(cfg *pgconn.Config) {
-	next := cfg.OnNotice
-	cfg.OnNotice = func(conn *pgconn.PgConn, n *pgconn.Notice) {
-		if isReplicationWarning(n) {
-			w.warnings.Add(1)
+// handler of notices that cfg, or its BeforeConnect, has set is called too.
+func (w *CommitWatch) Watch(cfg *pgxpool.Config) {
+	before := cfg.BeforeConnect
+	cfg.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) error {
+		if before != nil {
+			if err := before(ctx, c); err != nil {
+				return err
+			}
 		}
-		if next != nil {
-			next(conn, n)
+		next := c.OnNotice
+		c.OnNotice = func(conn *pgconn.PgConn, n *pgconn.Notice) {
+			if isReplicationWarning(n) {
+				w.warnings.Add(1)
+			}
+			if next != nil {
+				next(conn, n)
+			}
 		}
+		return nil
 	}
 }
 

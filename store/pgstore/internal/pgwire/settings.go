@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -14,6 +16,7 @@ import (
 // text, as the store needs them.
 var formatSettings = map[string]string{
 	"bytea_output": "hex", "array_nulls": "on", "standard_conforming_strings": "on", "client_encoding": "UTF8",
+	minMessages: "notice", // the warnings that CommitWatch needs
 }
 
 // ownSettings are the other settings that the store's own connections need, whatever
@@ -25,7 +28,8 @@ var ownSettings = map[string]string{
 	"lock_timeout": "0", "statement_timeout": "0", "idle_in_transaction_session_timeout": "0", "idle_session_timeout": "0", "row_security": "on", "transform_null_equals": "off",
 }
 
-// PinFormats is cfg with the settings that the text format of values depends on.
+// PinFormats is cfg with the settings that the text format of values depends on, and with
+// the warnings that CommitWatch needs.
 func PinFormats(cfg *pgxpool.Config) *pgxpool.Config { return pin(cfg, formatSettings) }
 
 // PinAll is cfg with all settings that the store's own connections need, and more.
@@ -36,9 +40,30 @@ func PinAll(cfg *pgxpool.Config, more map[string]string) *pgxpool.Config {
 	return pin(cfg, all)
 }
 
+// minMessages is the setting of the least message that the server sends.
+const minMessages = "client_min_messages"
+
+// hidesWarnings reports whether the server sends no warnings with this value of minMessages.
+func hidesWarnings(value string) bool {
+	return slices.Contains([]string{"error", "fatal", "panic"}, strings.ToLower(value))
+}
+
+// CheckWarnings returns ErrUnsafe if the server sends the connections of a pool no warnings,
+// without which CommitWatch sees nothing. A pooler may have ignored the setting.
+func CheckWarnings(ctx context.Context, pool *pgxpool.Pool) error {
+	var value string
+	if err := pool.QueryRow(ctx, "SELECT current_setting('client_min_messages')").Scan(&value); err != nil || !hidesWarnings(value) {
+		return err
+	}
+	return fmt.Errorf("%w: client_min_messages is %s: the server does not warn of a commit that its standby may not have; ALTER ROLE … SET client_min_messages = notice", ErrUnsafe, value)
+}
+
 // pin is cfg with settings, except for those that cfg has.
 func pin(cfg *pgxpool.Config, settings map[string]string) *pgxpool.Config {
 	cfg = cfg.Copy()
+	if hidesWarnings(cfg.ConnConfig.RuntimeParams[minMessages]) {
+		delete(cfg.ConnConfig.RuntimeParams, minMessages)
+	}
 	for name, value := range settings {
 		if _, set := cfg.ConnConfig.RuntimeParams[name]; !set {
 			cfg.ConnConfig.RuntimeParams[name] = value

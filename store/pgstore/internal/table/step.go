@@ -21,9 +21,9 @@ const recordNewStep = `,
 		ON CONFLICT (record, created, name) DO NOTHING RETURNING 1)
 	SELECT EXISTS (SELECT FROM i) FROM p`
 
-// steps reads the steps of a lease's record. A record without steps has one row of
-// nulls.
-const steps = `SELECT s.name, s.recorded, s.data, c.idle
+// steps reads the steps of a lease's record. A record without steps has one row without a
+// step.
+const steps = `SELECT s.name, s.recorded, s.data, {sync}, c.idle
 	FROM (SELECT set_config('idle_in_transaction_session_timeout', coalesce($4::text, current_setting('idle_in_transaction_session_timeout')), true) AS idle) c
 		CROSS JOIN {s}.semel_record r LEFT JOIN {s}.semel_step s ON s.record = r.id AND s.created = r.created
 	WHERE r.id = $1::uuid AND r.owner = $2::uuid AND r.fence = $3::bigint ORDER BY s.n`
