@@ -22,7 +22,9 @@ func (g *Guard) Run(ctx context.Context, call Call, fn Handler) (Result, error) 
 		return Result{}, err
 	}
 	if call.step != nil {
-		return g.runStep(ctx, nil, call, fn)
+		return g.runStep(ctx, nil, call, func(s *runningStep, handlerCtx context.Context) (Result, stepState, error) {
+			return s.run(ctx, handlerCtx, fn)
+		})
 	}
 	c := g.newPendingCall(call)
 	c.mayRunUnprotected = g.options.UnprotectedOnOutage

@@ -17,8 +17,9 @@ type stepCall struct {
 }
 
 // runStep runs a step, or returns what the parent's record has of it. If tx is not nil, the
-// step runs in it.
-func (g *Guard) runStep(ctx context.Context, tx store.Tx, call Call, fn Handler) (Result, error) {
+// step is recorded in it. Run is (*runningStep).run or runIn; with a Handler instead, each
+// Guard.Run would allocate one.
+func (g *Guard) runStep(ctx context.Context, tx store.Tx, call Call, run func(s *runningStep, handlerCtx context.Context) (Result, stepState, error)) (Result, error) {
 	s, res, err := g.beginStep(ctx, &call, tx)
 	if s == nil {
 		return res, err
@@ -26,11 +27,7 @@ func (g *Guard) runStep(ctx context.Context, tx store.Tx, call Call, fn Handler)
 	defer s.abandon(ctx)
 	handlerCtx, cancel := s.x.handlerContext(ctx)
 	defer cancel(nil)
-	run := s.run
-	if tx != nil {
-		run = s.runIn
-	}
-	res, use, err := run(ctx, handlerCtx, fn)
+	res, use, err := run(s, handlerCtx)
 	s.end(use)
 	return res, handlererr.HideNoEffect(err)
 }

@@ -22,7 +22,9 @@ func (g *Guard) runIn(ctx context.Context, tx store.Tx, call Call, fn Handler) (
 		if err := g.check(&call); err != nil {
 			return Result{}, err
 		}
-		return g.runStep(ctx, tx, call, fn)
+		return g.runStep(ctx, tx, call, func(s *runningStep, handlerCtx context.Context) (Result, stepState, error) {
+			return s.runIn(ctx, handlerCtx, fn)
+		})
 	}
 	t := &txCall{}
 	if err := t.init(g, call); err != nil {
