@@ -8,7 +8,6 @@ import (
 
 	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
-	"github.com/semel-go/semel/store/encrypted"
 )
 
 // pendingCall is a call that has neither a claim nor an answer yet.
@@ -191,7 +190,15 @@ func (c *pendingCall) claim(ctx context.Context, a *admission) (err error) {
 	}
 	p := c.firstClaim()
 	p.Lease = c.guard.leaseWithin(ctx)
-	a.found, err = c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.noteAnswer(c.guard.store.Claim(ctx, p)) })
+	a.found, err = c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) {
+		f, err := c.noteAnswer(c.guard.store.Claim(ctx, p))
+		if err != nil && c.mayRunUnprotected && !c.answered { // a store that refuses changes may have the record
+			if f, err := c.guard.store.Get(ctx, c.key); !errors.Is(err, store.ErrNotFound) {
+				_, _ = c.noteAnswer(f, err)
+			}
+		}
+		return f, err
+	})
 	if c.maybeGranted(&a.found, err) {
 		c.guard.giveBackUnanswered(ctx, nil, p, c.undoState)
 	}
@@ -200,16 +207,6 @@ func (c *pendingCall) claim(ctx context.Context, a *admission) (err error) {
 
 func (c *pendingCall) look(ctx context.Context) (store.Found, error) {
 	return c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.noteAnswer(c.guard.store.Get(ctx, c.key)) })
-}
-
-// noteAnswer sets answered if the store has answered about this key, because such a call must
-// not run unprotected (Options.UnprotectedOnOutage). These are answers: the record, also with
-// an error because its outcome cannot be decrypted or confirmed now; an error that concerns
-// this call only; store.ErrBusy; and encrypted.ErrUnknownKey. answered stays set if a repeat of
-// the request gets no answer.
-func (c *pendingCall) noteAnswer(f store.Found, err error) (store.Found, error) {
-	c.answered = c.answered || f.Record.Key == c.key || err != nil && (store.Affects(err) == store.ExtentCall || errors.Is(err, store.ErrBusy) || errors.Is(err, encrypted.ErrUnknownKey))
-	return f, err
 }
 
 func (c *pendingCall) swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
@@ -254,12 +251,6 @@ func (c *pendingCall) refuse(ctx context.Context, reason error, after time.Durat
 	}
 	c.guard.observe(ctx, Event{Kind: EventRefused, EndsCall: !c.runsUnprotected(err), Policy: c.storeCall.Policy, Err: err, Holder: c.holder}, c.key)
 	return err
-}
-
-// runsUnprotected reports whether a call that is refused with err runs without a record
-// instead.
-func (c *pendingCall) runsUnprotected(err error) bool {
-	return c.mayRunUnprotected && !c.answered && errors.Is(err, ErrUnavailable)
 }
 
 // runningFor is how long the claim of r has been held. The fence of a claim is the

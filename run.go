@@ -10,6 +10,7 @@ import (
 	"github.com/semel-go/semel/internal/leaseend"
 	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/encrypted"
 )
 
 // Run runs fn once for a call, or returns the outcome of an earlier run. Do and
@@ -223,6 +224,22 @@ func (g *Guard) conclude(ctx context.Context, x *Execution, o store.Outcome, s s
 		return Result{}, err
 	}
 	return Result{Outcome: o, codecs: g.options.Codecs}, err
+}
+
+// noteAnswer sets answered if the store has answered about this key, because such a call must
+// not run unprotected (Options.UnprotectedOnOutage). These are answers: the record, also with
+// an error because its outcome cannot be decrypted or confirmed now; an error that concerns
+// this call only; store.ErrBusy; and encrypted.ErrUnknownKey. answered stays set if a repeat of
+// the request gets no answer.
+func (c *pendingCall) noteAnswer(f store.Found, err error) (store.Found, error) {
+	c.answered = c.answered || f.Record.Key == c.key || err != nil && (store.Affects(err) == store.ExtentCall || errors.Is(err, store.ErrBusy) || errors.Is(err, encrypted.ErrUnknownKey))
+	return f, err
+}
+
+// runsUnprotected reports whether a call that is refused with err runs without a record
+// instead.
+func (c *pendingCall) runsUnprotected(err error) bool {
+	return c.mayRunUnprotected && !c.answered && errors.Is(err, ErrUnavailable)
 }
 
 // runUnprotected runs the handler without a record: Options.UnprotectedOnOutage.

@@ -179,6 +179,23 @@ func TestUnprotected_StoreBusy_DoesNotRun(t *testing.T) {
 	}
 }
 
+// A server that became read-only refuses each claim, and does not send the record with the error.
+func TestUnprotected_StoreRefusesChanges_OnlyNewCallRuns(t *testing.T) {
+	st := memstore.New(nil)
+	if _, err := guard(t, st, nil).Run(t.Context(), ann("k"), answer("first")); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		readOnly := &hooks{Store: st, claim: func(context.Context, store.Proposal) (store.Found, error) { return store.Found{}, errBoom }}
+		g := guard(t, readOnly, &semel.Options{UnprotectedOnOutage: true})
+		_, err := g.Run(t.Context(), ann("k"), never(t))
+		wantErr(t, err, semel.ErrUnavailable)
+		res, err := g.Run(t.Context(), ann("new"), answer("bare"))
+		wantBody(t, res, err, "bare", false)
+		time.Sleep(time.Minute)
+	})
+}
+
 func TestUnprotected_RecordCorrupt_DoesNotRun(t *testing.T) {
 	corrupt := &hooks{Store: memstore.New(nil), claim: func(_ context.Context, p store.Proposal) (store.Found, error) {
 		return store.Found{Record: store.Record{Key: p.Key, State: 99}, Now: time.Now()}, nil

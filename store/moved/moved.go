@@ -86,6 +86,9 @@ func (s *movedStore) receive(ctx context.Context, k store.Key) (f store.Found, o
 		case errors.Is(err, store.ErrNotFound):
 			return f, false, nil
 		case err != nil:
+			if old.Record.Key != k { // the new store may have the record
+				old, _ = s.Store.Get(ctx, k)
+			}
 			return withoutOutcome(old), false, fmt.Errorf("moved: read the old store: %w", err)
 		case old.Record.Expired(old.Now):
 			return f, false, nil

@@ -151,13 +151,12 @@ func (s *Store) confirm(ctx context.Context, c *call, check func(again *call) er
 	return fmt.Errorf("%w: %w", ErrUnconfirmed, c.ackErr)
 }
 
-// luaConfirm returns a record, like luaGet. If the record is completed or failed, it also
-// rewrites its first byte, unchanged: replicas apply writes in order, so an
-// acknowledgement of this one covers the record.
+// luaConfirm returns a record, like luaGet, and rewrites its first byte, unchanged: replicas
+// apply writes in order, so an acknowledgement of this one covers the record.
 const luaConfirm = luaStart + `
 for i = 1, n do
 	local v = call('GET', KEYS[i])
-	if v and (byte(v, 58) == 3 or byte(v, 58) == 4) then call('SETRANGE', KEYS[i], 0, sub(v, 1, 1)) end
+	if v then call('SETRANGE', KEYS[i], 0, sub(v, 1, 1)) end
 	out[i + 1] = v
 end
 return out

@@ -2,6 +2,8 @@ package redisstore
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/semel-go/semel/store"
 )
@@ -27,7 +29,10 @@ func (s *Store) erase(ctx context.Context, seen *store.Seen) error {
 	if err := s.do(ctx, s.changes, c); err != nil {
 		return err
 	}
-	if err := erased(c); err != nil {
+	switch err := erased(c); {
+	case errors.Is(err, store.ErrNotFound) && c.ackErr != nil:
+		return fmt.Errorf("%w: %w", ErrUnconfirmed, c.ackErr)
+	case err != nil:
 		return err
 	}
 	return s.confirm(ctx, c, func(again *call) error {

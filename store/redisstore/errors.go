@@ -45,6 +45,8 @@ func (s *Store) explain(method string, err error) error {
 		return ErrClosed
 	case redis.HasErrorPrefix(err, "OOM"):
 		err = fmt.Errorf("%w: %w", ErrFull, err)
+	case moved(err): // the slot is on its way to another node
+		err = fmt.Errorf("%w: %w", store.ErrBusy, err)
 	}
 	return store.WithExtent(fmt.Errorf("redisstore: %s: %w", method, err), s.extent(err))
 }

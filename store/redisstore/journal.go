@@ -88,7 +88,8 @@ func stepRecorded(step *store.Step, c *call) error {
 	return unexpected(c.val)
 }
 
-// Steps implements store.Journal in one round trip, which concurrent reads share.
+// Steps implements store.Journal in one round trip, which concurrent reads share. With
+// Options.Replicas or Fsync, steps take a second one, which confirms them.
 func (s *Store) Steps(ctx context.Context, l store.Lease) ([]store.Step, error) {
 	steps, err := s.steps(ctx, &l)
 	return steps, s.explain("read steps", err)
@@ -98,8 +99,19 @@ func (s *Store) steps(ctx context.Context, l *store.Lease) ([]store.Step, error)
 	if s.closed.Load() {
 		return nil, ErrClosed
 	}
-	c := s.newCall(&s.scripts.get, &l.Key, stateChange{})
-	if err := s.do(ctx, s.reads, c); err != nil {
+	steps, err := s.readSteps(ctx, s.reads, s.newCall(&s.scripts.get, &l.Key, stateChange{}), l)
+	if err != nil || len(steps) == 0 || !s.opt.waitsForAcks() {
+		return steps, err
+	}
+	c := s.newCall(&s.scripts.confirm, &l.Key, stateChange{})
+	if steps, err = s.readSteps(ctx, s.changes, c, l); err == nil && c.ackErr != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnconfirmed, c.ackErr)
+	}
+	return steps, err
+}
+
+func (s *Store) readSteps(ctx context.Context, bs *nodeBatchers, c *call, l *store.Lease) ([]store.Step, error) {
+	if err := s.do(ctx, bs, c); err != nil {
 		return nil, err
 	}
 	switch v := c.val.(type) {

@@ -231,11 +231,14 @@ return out
 
 // luaErase. ARGV of a record: format + owner + fence as seen; until + expires + state as
 // seen. The answer is 1 if the record was deleted, 0 if there is none, or 2 if it is
-// another by now.
+// another by now. If there is none, a write of the swept fence, unchanged, waits for the
+// replicas as the erasure did, because this may be its second sending.
 const luaErase = luaStart + luaPut + `
 for i = 1, n do
 	local head = call('GETRANGE', KEYS[i], 0, 57)
 	if head == '' then
+		local swept = call('GET', KEYS[n + 1])
+		if ACKED and swept then call('SETRANGE', KEYS[n + 1], 0, sub(swept, 1, 1)) end
 		out[i + 1] = 0
 	elseif sub(head, 1, 25) ~= ARGV[2 * i - 1] or sub(head, 34, 49) .. sub(head, 58, 58) ~= ARGV[2 * i] then
 		out[i + 1] = 2

@@ -94,7 +94,7 @@ func TestBatch_OneRequestRefused_BatchCommits(t *testing.T) {
 	}
 }
 
-func TestBatch_CommitFails_AllFail(t *testing.T) {
+func TestBatch_CommitFails_EachRunsAlone(t *testing.T) {
 	t.Parallel()
 	s := openNew(t, nil)
 	claim(t, s, "first") // the writer is connected now
@@ -112,15 +112,17 @@ func TestBatch_CommitFails_AllFail(t *testing.T) {
 		c := completion("x")
 		return k.settle(background, store.Lease{Key: testKey("none")}, &c)
 	}
-	for i, err := range batch(s, claiming("a"), violating, lost) {
-		if e, ok := errors.AsType[*sqlite.Error](err); !ok || e.Code()&0xff != 19 {
-			t.Errorf("request %d got %v, want the error of the commit (SQLITE_CONSTRAINT)", i, err)
-		}
+	errs := batch(s, claiming("a"), violating, lost)
+	if errs[0] != nil || !errors.Is(errs[2], store.ErrLeaseLost) {
+		t.Errorf("the others of the batch: %v and %v, want no error and ErrLeaseLost", errs[0], errs[2])
 	}
-	if _, err := s.Get(context.Background(), testKey("a")); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("after a failed commit: %v, want ErrNotFound", err)
+	if e, ok := errors.AsType[*sqlite.Error](errs[1]); !ok || e.Code()&0xff != 19 {
+		t.Errorf("the request whose commit fails: %v, want SQLITE_CONSTRAINT", errs[1])
 	}
-	claim(t, s, "a") // and the writer works on
+	if f, err := s.Get(context.Background(), testKey("a")); err != nil || f.Record.State != store.Processing {
+		t.Errorf("the claim of the batch: %v, %v", f.Record.State, err)
+	}
+	claim(t, s, "b") // and the writer works on
 }
 
 func TestBatch_Panics_NoTransactionStaysOpen(t *testing.T) {

@@ -158,7 +158,7 @@ func (s *Store) ready(ctx context.Context) error {
 		return ErrClosed
 	}
 	if _, ok := s.openTx(ctx); ok {
-		return errors.New("sqlitestore: this write would wait for the end of the transaction that its own handler holds; use Atomic.Run or Atomic.In")
+		return store.WithExtent(errors.New("sqlitestore: this write would wait for the end of the transaction that its own handler holds; use Atomic.Run or Atomic.In"), store.ExtentCall)
 	}
 	return ctx.Err()
 }

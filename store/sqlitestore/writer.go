@@ -68,8 +68,9 @@ func (w *writer) close() {
 	w.disconnect(nil)
 }
 
-// flush runs a batch in one transaction. If one request breaks it, each request
-// runs again in a transaction of its own, so that none fails another.
+// flush runs a batch in one transaction. If one request breaks it, or its commit fails, each
+// request runs again in a transaction of its own, so that none fails another: on a full disk
+// duplicates, which write nothing, get their outcomes.
 func (w *writer) flush(ctx context.Context, batch []*item) {
 	if w.runBatch(ctx, batch) || len(batch) == 1 {
 		return
@@ -80,7 +81,7 @@ func (w *writer) flush(ctx context.Context, batch []*item) {
 }
 
 // runBatch runs a batch in one transaction. It reports false if a request broke
-// the transaction, and then nothing was changed.
+// the transaction, or its commit failed, and then nothing was changed.
 func (w *writer) runBatch(ctx context.Context, batch []*item) (intact bool) {
 	fail := func(err error) {
 		for _, it := range batch {
@@ -110,7 +111,7 @@ func (w *writer) runBatch(ctx context.Context, batch []*item) (intact bool) {
 	}
 	if _, err := w.stmts.exec(background, stCommit); err != nil {
 		fail(err) // answers are void, too: they may depend on another request's change
-		return true
+		return false
 	}
 	ended, w.sweptFence = true, k.sweptFence
 	return true

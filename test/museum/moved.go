@@ -4,6 +4,11 @@ package museum
 // one back.
 var moves = []Mutant{
 	{
+		Name: "moved: while the old store is down, the record of the new one counts for nothing", Rule: "rule 11",
+		Dir: moved, Func: "(*movedStore).receive", Package: moved, Run: "TestClaim_OldStoreDown_RecordOfNewStoreIsNotRunUnprotected",
+		Old: "old, _ = s.Store.Get(ctx, k)", New: "_, _ = s.Store.Get(ctx, k)",
+	},
+	{
 		Name: "the old store is not asked before a claim", Rule: "moved",
 		Dir: moved, Func: "(*movedStore).Claim", Package: moved, Run: "TestClaim_RecordInOldStore_IsReceived",
 		Old: "f, ok, err := s.receive(ctx, p.Key)", New: "f, ok, err := store.Found{}, false, error(nil)",

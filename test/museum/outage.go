@@ -28,6 +28,16 @@ var outages = []Mutant{
 		Old: "err != nil && ctx.Err() != nil && s.lockedRows.Since(hash, start)", New: "s.lockedRows.Since(hash, start.Add(time.Hour))",
 	},
 	{
+		Name: "a store that refuses changes is not asked for the record", Rule: "rule 11",
+		Dir: core, Func: "(*pendingCall).claim", Package: core, Run: "TestUnprotected_StoreRefusesChanges",
+		Old: "err != nil && c.mayRunUnprotected && !c.answered", New: "false",
+	},
+	{
+		Name: "a call without a record is not run, because the store says that there is none", Rule: "rule 11",
+		Dir: core, Func: "(*pendingCall).claim", Package: core, Run: "TestUnprotected_StoreRefusesChanges",
+		Old: "!errors.Is(err, store.ErrNotFound)", New: "true",
+	},
+	{
 		Name: "a caller that left counts as an outage", Rule: "rule 11",
 		Dir: core, Func: "(*pendingCall).unavailable", Package: core, Run: "TestUnprotected_NoOutage_DoesNotRun",
 		Old: "case ctx.Err() != nil:", New: "case false:",
@@ -40,8 +50,7 @@ var outages = []Mutant{
 	{
 		Name: "a record that was sent is forgotten when a repeat gets no answer", Rule: "rule 11",
 		Dir: core, Func: "(*pendingCall).claim", Package: core, Run: "TestUnprotected_RecordSentThenNoAnswer_DoesNotRun",
-		Old: "a.found, err = c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.noteAnswer(c.guard.store.Claim(ctx, p)) })",
-		New: "a.found, err = c.noteAnswer(c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.guard.store.Claim(ctx, p) }))",
+		Old: "f, err := c.noteAnswer(c.guard.store.Claim(ctx, p))", New: "f, err := c.guard.store.Claim(ctx, p); if err == nil { _, _ = c.noteAnswer(f, err) }",
 	},
 	{
 		Name: "a reserved record that was sent is forgotten when a repeat gets no answer", Rule: "rule 11",

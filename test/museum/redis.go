@@ -95,6 +95,16 @@ var redises = []Mutant{
 		Old: "return s.confirmRead(ctx, k, f)", New: "return f, nil",
 	},
 	{
+		Name: "Redis: steps that no replica has are read as recorded", Rule: "rule 9",
+		Dir: fast, Func: "(*Store).steps", Package: fast, Run: "TestReplicaAway_StepsAndErasure_AreNotConfirmed",
+		Old: "!s.opt.waitsForAcks()", New: "true",
+	},
+	{
+		Name: "Redis: an erasure that is sent again is not confirmed", Rule: "rule 9",
+		Dir: fast, Func: "(*Store).erase", Package: fast, Run: "TestReplicaAway_StepsAndErasure_AreNotConfirmed",
+		Old: "errors.Is(err, store.ErrNotFound) && c.ackErr != nil", New: "false",
+	},
+	{
 		Name: "Redis: a node that hangs holds up all nodes", Rule: "isolation",
 		Dir: fast, Func: "(*Store).nodeOf", Package: fast, Run: "TestCluster_NodeHangs_OtherNodesAnswer",
 		Old: "return node.Options().Addr", New: "return node.Options().Addr[:0]",

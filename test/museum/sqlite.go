@@ -69,11 +69,11 @@ var sqlites = []Mutant{
 	},
 	{
 		Name: "SQLite: a commit that failed is a success", Rule: "rule 9", Parent: "M7: CAMEL-24046",
-		Dir: lite, Func: "(*writer).runBatch", Package: lite, Run: "TestBatch_CommitFails_AllFail",
+		Dir: lite, Func: "(*writer).runBatch", Package: lite, Run: "TestBatch_CommitFails_EachRunsAlone",
 		Old: `
 			err != nil {
 				fail(err)
-				return true
+				return false
 			}
 			ended`,
 		New: `
