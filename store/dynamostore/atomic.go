@@ -19,8 +19,9 @@ import (
 // TransactWriteItems: their effect happens exactly once. It is a semel.Runner, and
 // safe for concurrent use. Make it with [NewAtomic].
 type Atomic struct {
-	store *Store
-	guard *semel.Guard
+	store        *Store
+	guard        *semel.Guard
+	storeTimeout time.Duration
 }
 
 var _ semel.Runner = (*Atomic)(nil)
@@ -43,8 +44,15 @@ func NewAtomic(st *Store, o *semel.Options) (*Atomic, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Atomic{st, g}, nil
+	timeout := defaultStoreTimeout
+	if o != nil && o.StoreTimeout != 0 {
+		timeout = o.StoreTimeout
+	}
+	return &Atomic{st, g, timeout}, nil
 }
+
+// defaultStoreTimeout is the default of semel.Options.StoreTimeout.
+const defaultStoreTimeout = 5 * time.Second
 
 // Retention is how long outcomes are kept.
 func (a *Atomic) Retention() time.Duration { return a.guard.Retention() }
@@ -74,6 +82,7 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (re
 	for try, pause := 1, firstRetry; ; try, pause = try+1, min(2*pause, lastRetry) {
 		events.Discard()
 		tx := a.store.NewTx()
+		tx.timeout = a.storeTimeout
 		var running *semel.Execution
 		res, err = a.In(tx).Run(events.Context(ctx), call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 			running = x

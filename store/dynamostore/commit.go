@@ -47,7 +47,9 @@ func (t *Tx) commit(ctx context.Context) error {
 	}
 	// The client adds a request token, so that its retries are carried out once.
 	sent := 0
-	_, err = t.store.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: append(records, t.writes...)}, countSendings(&sent))
+	limited, cancel := t.limited(ctx)
+	defer cancel()
+	_, err = t.store.client.TransactWriteItems(limited, &dynamodb.TransactWriteItemsInput{TransactItems: append(records, t.writes...)}, countSendings(&sent))
 	if err == nil {
 		return nil
 	}
@@ -171,6 +173,8 @@ func (s *Store) updateSteps(k store.Key, e *entry) (*types.Update, error) {
 // wasCommitted reports whether a transaction without an answer is known to have been carried
 // out: all its records are as it writes them, and it writes one at least.
 func (t *Tx) wasCommitted(ctx context.Context) bool {
+	ctx, cancel := t.limited(ctx)
+	defer cancel()
 	found := false
 	for _, k := range t.order {
 		e := t.entries[k]

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -26,6 +27,7 @@ type Tx struct {
 // txState is what the Tx of the caller and those of its handlers share.
 type txState struct {
 	store   *Store
+	timeout time.Duration // of each step of the store in Atomic.Run; 0: the caller's context limits it
 	entries map[store.Key]*entry
 	order   []store.Key // of entries
 
@@ -81,6 +83,14 @@ func (t *Tx) Add(writes ...types.TransactWriteItem) error {
 	return nil
 }
 
+// limited is ctx with the time limit of a step.
+func (t *txState) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if t.timeout == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, t.timeout)
+}
+
 // load reads a record once for the transaction.
 func (t *Tx) load(ctx context.Context, k store.Key) (*entry, error) {
 	if t.ended {
@@ -89,6 +99,8 @@ func (t *Tx) load(ctx context.Context, k store.Key) (*entry, error) {
 	if e := t.entries[k]; e != nil {
 		return e, nil
 	}
+	ctx, cancel := t.limited(ctx)
+	defer cancel()
 	e := &entry{}
 	it, err := t.store.read(ctx, k)
 	switch {
@@ -108,6 +120,8 @@ func (t *Tx) load(ctx context.Context, k store.Key) (*entry, error) {
 
 // Claim implements store.Tx.
 func (t *Tx) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
+	ctx, cancel := t.limited(ctx)
+	defer cancel()
 	if err := t.store.checkClock(ctx, p.State); err != nil {
 		return store.Found{}, t.store.explain("claim", err)
 	}
