@@ -4,6 +4,11 @@ package museum
 // lost its lease. Each fault passes a test that writes and sends one message.
 var outboxes = []Mutant{
 	{
+		Name: "outbox, PostgreSQL: a message is published that the standby does not have", Rule: "outbox",
+		Dir: "store/pgstore/pgoutbox", Func: "(*Outbox).Take", Package: "store/pgstore/pgoutbox", Run: "TestTake_StandbyAway_MessageIsNotPublished",
+		Old: "err == nil && hasStandby && len(taken) > 0", New: "hasStandby && len(taken) < 0",
+	},
+	{
 		Name: "outbox: a pause without limit hides that the topic works", Rule: "outbox",
 		Dir: outboxDir, Func: "(*Options).withDefaults", Package: outboxDir, Run: "TestPublisher_BackoffForEver_QuarantinesBadMessage",
 		Old: "min(pause(n), LongestDelay)", New: "pause(n)",

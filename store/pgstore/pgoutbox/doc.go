@@ -17,7 +17,8 @@
 //   - A message becomes visible to publishers when its transaction commits. If the
 //     transaction commits without waiting for the disk (synchronous_commit=off), a crash
 //     of the server may take it back after the message was published. With a synchronous
-//     standby, the same holds for a commit whose wait was cancelled.
+//     standby, Take first makes sure that the standby has what it has read, also if the
+//     wait of a commit was cancelled.
 //   - Put takes an advisory lock for each order key until the end of the transaction, so
 //     that the messages of a key are in the order of the commits. A transaction that
 //     writes a message of a key waits for another one that has done so. Two transactions

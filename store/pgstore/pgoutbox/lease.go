@@ -39,7 +39,7 @@ type laneRow struct {
 
 // Lease implements outbox.Store.
 func (b *Outbox) Lease(ctx context.Context, publisher string, d time.Duration) (lanes []outbox.Lane, share int, err error) {
-	err = b.inTx(ctx, "lease", func(tx pgx.Tx) error {
+	lease := func(tx pgx.Tx) error {
 		rows, now, err := b.readLanes(ctx, tx)
 		if err != nil {
 			return err
@@ -56,8 +56,9 @@ func (b *Outbox) Lease(ctx context.Context, publisher string, d time.Duration) (
 		numbers, fences := split(lanes)
 		_, err = tx.Exec(ctx, b.sql.renew, publisher, d.Microseconds(), numbers, fences)
 		return err
-	})
-	if err != nil {
+	}
+	// A lane that a fail-over takes back would be given again with the same fence.
+	if err := b.db.Commits.Run(func() error { return b.inTx(ctx, "lease", lease) }); err != nil {
 		return nil, 0, err
 	}
 	return lanes, share, nil

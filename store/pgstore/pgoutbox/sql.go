@@ -43,7 +43,7 @@ const (
 
 func statementsOf(db *pgwire.Database) *statements {
 	fill := strings.NewReplacer(
-		"{s}", db.Schema, "{now}", db.Clock, "{longest}", strconv.FormatInt(outbox.LongestDelay.Microseconds(), 10),
+		"{s}", db.Schema, "{standby}", "(current_setting('synchronous_standby_names') <> '')", "{now}", db.Clock, "{longest}", strconv.FormatInt(outbox.LongestDelay.Microseconds(), 10),
 		// The commit does not wait for the disk: if it is lost, messages are published again.
 		"{relax}", `relax AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))`,
 		"{all}", `SELECT n::smallint AS lane FROM generate_series(0, `+strconv.Itoa(outbox.Lanes-1)+`) AS n`,
@@ -69,12 +69,12 @@ func statementsOf(db *pgwire.Database) *statements {
 		forget: fill(`DELETE FROM {s}.semel_outbox_publisher WHERE name = $1::text AND NOT EXISTS (SELECT FROM {s}.semel_outbox_lane WHERE owner = $1::text)`),
 
 		// Due messages of keys that have failed come first, and then the waiting ones.
-		// One snapshot shows both, and the keys. The last column says that a waiting
-		// message is to be held behind its key's failed one.
+		// One snapshot shows both, and the keys. The last columns say that a waiting message
+		// is to be held behind its key's failed one, and that commits wait for a standby.
 		take: fill(`WITH mine AS MATERIALIZED (
 				SELECT a.lane, a.fence FROM unnest($1::smallint[], $2::bigint[]) WITH ORDINALITY AS a(lane, fence, n)
 				JOIN {s}.semel_outbox_lane l ON l.lane = a.lane AND l.fence = a.fence ORDER BY a.n)
-			(SELECT m.fence, {held}, true, false FROM mine m
+			(SELECT m.fence, {held}, true, false, {standby} FROM mine m
 				CROSS JOIN LATERAL (SELECT * FROM {s}.semel_outbox_key k WHERE k.lane = m.lane AND NOT k.stopped
 					AND (k.retry_at <= {now} OR k.retry_at > {now} + {longest}) AND k.order_hash NOT IN (SELECT unnest($3::bigint[]))
 					AND (cardinality($6::text[]) = 0 OR (SELECT h.topic FROM {s}.semel_outbox_held h WHERE h.order_hash = k.order_hash LIMIT 1) <> ALL ($6::text[])) ORDER BY k.retry_at LIMIT $4::integer) k
@@ -82,7 +82,7 @@ func statementsOf(db *pgwire.Database) *statements {
 					ORDER BY h.position LIMIT CASE WHEN k.failures = 0 THEN $4::integer ELSE 1 END) h
 				LIMIT $4::integer)
 			UNION ALL
-			(SELECT m.fence, {waiting}, false, EXISTS (SELECT FROM {s}.semel_outbox_key k WHERE k.order_hash = o.order_hash) FROM mine m
+			(SELECT m.fence, {waiting}, false, EXISTS (SELECT FROM {s}.semel_outbox_key k WHERE k.order_hash = o.order_hash), {standby} FROM mine m
 				CROSS JOIN LATERAL (SELECT * FROM {s}.semel_outbox o WHERE o.lane = m.lane AND o.order_hash NOT IN (SELECT unnest($3::bigint[]))
 					AND o.topic <> ALL ($6::text[]) ORDER BY o.position LIMIT $4::integer) o
 				LIMIT $5::integer)`),

@@ -61,9 +61,12 @@ func (b *Outbox) Take(ctx context.Context, lanes []outbox.Lane, busy []int64, pa
 		return nil, pgstore.ErrClosed
 	}
 	for range mostReads {
-		taken, blocked, err := b.read(ctx, lanes, busy, paused, limit)
+		taken, blocked, hasStandby, err := b.read(ctx, lanes, busy, paused, limit)
 		if err == nil && len(blocked) > 0 {
 			err = b.hold(ctx, blocked)
+		}
+		if err == nil && hasStandby && len(taken) > 0 { // the commit that wrote a message may not have waited
+			err = b.db.Confirm(ctx)
 		}
 		if err != nil {
 			return nil, explain("take", err)
@@ -78,26 +81,27 @@ func (b *Outbox) Take(ctx context.Context, lanes []outbox.Lane, busy []int64, pa
 // mostReads is how often a Take reads again, if it has found only messages to be held.
 const mostReads = 100
 
-// read reads messages. The keys of the messages in blocked have failed.
-func (b *Outbox) read(ctx context.Context, lanes []outbox.Lane, busy []int64, paused []string, limit int) (taken, blocked []outbox.Taken, err error) {
+// read reads messages. The keys of the messages in blocked have failed. With hasStandby,
+// commits wait for a synchronous standby.
+func (b *Outbox) read(ctx context.Context, lanes []outbox.Lane, busy []int64, paused []string, limit int) (taken, blocked []outbox.Taken, hasStandby bool, err error) {
 	busy, paused = append([]int64{}, busy...), append([]string{}, paused...) // a nil slice would be NULL
 	lanes = slices.Clone(lanes)
 	rand.Shuffle(len(lanes), func(i, j int) { lanes[i], lanes[j] = lanes[j], lanes[i] }) // the first ones may use up the limit
 	numbers, fences := split(lanes)
 	rows, err := b.db.Own.Query(ctx, b.sql.take, numbers, fences, busy, max(1, limit/4), max(1, limit-limit/4), paused)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var r row
 		var fence int64
 		var isHeld, isBlocked bool
-		if err := rows.Scan(append(append([]any{&fence}, r.targets()...), &isHeld, &isBlocked)...); err != nil {
-			return nil, nil, err
+		if err := rows.Scan(append(append([]any{&fence}, r.targets()...), &isHeld, &isBlocked, &hasStandby)...); err != nil {
+			return nil, nil, false, err
 		}
 		if err := r.finish(isHeld); err != nil {
-			return nil, nil, err
+			return nil, nil, false, err
 		}
 		t := outbox.Taken{Entry: r.entry, Lane: outbox.Lane{Number: r.lane, Fence: fence}, Order: r.order}
 		if isBlocked {
@@ -106,7 +110,7 @@ func (b *Outbox) read(ctx context.Context, lanes []outbox.Lane, busy []int64, pa
 			taken = append(taken, t)
 		}
 	}
-	return taken, blocked, rows.Err()
+	return taken, blocked, hasStandby, rows.Err()
 }
 
 // hold moves messages to the failed ones of their keys, so that the next Take does not
