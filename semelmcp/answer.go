@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -103,8 +104,13 @@ type kept struct {
 func Outcome(res *mcp.CallToolResult, out any) store.Outcome { return encode(res, out) }
 
 // encode keeps an answer. The handler has had its effect, so an answer that cannot be
-// encoded leaves a tombstone.
-func encode(res *mcp.CallToolResult, out any) store.Outcome {
+// encoded, or whose methods panic, leaves a tombstone.
+func encode(res *mcp.CallToolResult, out any) (o store.Outcome) {
+	defer func() {
+		if recover() != nil {
+			o = store.Outcome{Gone: true}
+		}
+	}()
 	body, err := json.Marshal(kept{res, out})
 	if err != nil {
 		return store.Outcome{Gone: true}
@@ -112,7 +118,13 @@ func encode(res *mcp.CallToolResult, out any) store.Outcome {
 	return store.Outcome{Body: body, Codec: codec}
 }
 
-func decode[Out any](body []byte) (*mcp.CallToolResult, Out, error) {
+// decode reads what encode wrote. A panic of a method of Out is an error.
+func decode[Out any](body []byte) (_ *mcp.CallToolResult, out Out, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the decoding of a %T panicked: %v", out, p)
+		}
+	}()
 	var (
 		raw struct {
 			Result, Output json.RawMessage
@@ -122,9 +134,8 @@ func decode[Out any](body []byte) (*mcp.CallToolResult, Out, error) {
 			StructuredContent json.RawMessage
 		}
 		res mcp.CallToolResult
-		out Out
 	)
-	err := json.Unmarshal(body, &raw)
+	err = json.Unmarshal(body, &raw)
 	if err == nil && string(raw.Result) != "null" {
 		err = errors.Join(json.Unmarshal(raw.Result, &res), json.Unmarshal(raw.Result, &parts))
 	}

@@ -48,7 +48,8 @@
 //
 // A replay has "semel/replayed": true in its _meta. The first result is encoded as JSON
 // and decoded again, so that the first caller gets what the others get. In an Out with
-// fields of type any, large numbers lose digits then.
+// fields of type any, large numbers lose digits then. If a method of Out panics there, the
+// call is kept without its result, as one that is too large.
 //
 // If a reconciler or an operator knows what a parked call has answered, the verdict is
 // semel.Happened(Outcome(res, out)). A result in another form, such as the JSON of the
@@ -70,7 +71,7 @@
 //	RECORD_UNREADABLE  the record of an earlier call cannot be read; a person has to repair it
 //	OUTCOME_UNKNOWN    the call is parked; a person has to decide
 //	RESULT_NOT_KEPT    the call took effect, and its result was too large to keep, or
-//	                   an operator gave it in another form
+//	                   cannot be encoded or decoded, or an operator gave it in another form
 //
 // A server that is set up wrongly answers with the protocol error CodeInternalError.
 // On the server, a receiving middleware finds the *semel.Error of a refusal in

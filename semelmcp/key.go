@@ -26,7 +26,8 @@ const howToMakeKeys = "send a new UUID for each new operation, and the same one 
 
 // FromArgument takes the key from an argument: a string, or an integer as it is written.
 // The input schema must have the argument, with a description such as "a new UUID for
-// each new payment; the same one when you repeat a call".
+// each new payment; the same one when you repeat a call". A key that begins with
+// "arguments:", as those of [Hash] do, is refused.
 func FromArgument(name string) KeySource {
 	return func(req *mcp.CallToolRequest) (string, error) {
 		var arguments map[string]json.RawMessage
@@ -39,12 +40,24 @@ func FromArgument(name string) KeySource {
 		case !ok, string(raw) == "null", string(raw) == `""`:
 			return "", fmt.Errorf("%w in the argument %q; %s", ErrNoKey, name, howToMakeKeys)
 		case json.Unmarshal(raw, &text) == nil:
-			return *text, checkText(*text, fmt.Sprintf("the argument %q", name))
+			return *text, checkKey(*text, fmt.Sprintf("the argument %q", name))
 		case strings.Trim(strings.TrimPrefix(string(raw), "-"), "0123456789") == "":
 			return string(raw), nil
 		}
 		return "", fmt.Errorf("the argument %q is neither a string nor an integer", name)
 	}
+}
+
+// hashPrefix begins each key of Hash. A client cannot send such a key, and so cannot get the
+// result of a call whose key was derived.
+const hashPrefix = "arguments:"
+
+// checkKey refuses a key that an agent must not send.
+func checkKey(key, place string) error {
+	if strings.HasPrefix(key, hashPrefix) {
+		return fmt.Errorf("%s begins with %q, which is reserved for keys that the server makes; %s", place, hashPrefix, howToMakeKeys)
+	}
+	return checkText(key, place)
 }
 
 // checkText refuses U+FFFD, which encoding/json writes instead of half a surrogate pair and of
@@ -57,14 +70,15 @@ func checkText(s, place string) error {
 }
 
 // FromMeta takes the key from a string in the _meta of the call, such as
-// "idempotencyKey". Models do not see _meta, so the client has to set it.
+// "idempotencyKey". Models do not see _meta, so the client has to set it. A key that
+// begins with "arguments:" is refused, as in [FromArgument].
 func FromMeta(name string) KeySource {
 	return func(req *mcp.CallToolRequest) (string, error) {
 		switch key := req.Params.Meta[name].(type) {
 		case nil:
 		case string:
 			if key != "" {
-				return key, checkText(key, fmt.Sprintf("_meta[%q]", name))
+				return key, checkKey(key, fmt.Sprintf("_meta[%q]", name))
 			}
 		default:
 			return "", fmt.Errorf("_meta[%q] is not a string", name)
@@ -103,7 +117,7 @@ func Hash(names ...string) KeySource {
 			return "", fmt.Errorf("the arguments are not JSON: %w", err)
 		}
 		sum := sha256.Sum256(canonical)
-		return "arguments:" + hex.EncodeToString(sum[:]), checkText(string(canonical), "the arguments")
+		return hashPrefix + hex.EncodeToString(sum[:]), checkText(string(canonical), "the arguments")
 	}
 }
 

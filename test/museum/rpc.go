@@ -168,4 +168,19 @@ var rpcs = []Mutant{
 		Dir: tool, Func: "Outcome", Package: tool, Run: "TestOutcome_OfParkedCall_DuplicateGetsResult",
 		Old: "encode(res, out)", New: `store.Outcome{Body: encode(res, out).Body, Codec: "json"}`,
 	},
+	{
+		Name: "MCP: a result whose encoding panics leaves the call in doubt", Rule: "rule 10",
+		Dir: tool, Func: "encode", Package: tool, Run: "TestTool_ResultPanicsWhenEncodedOrDecoded_RunsOnce",
+		Old: "if recover() != nil {", New: "if false {",
+	},
+	{
+		Name: "MCP: a result whose decoding panics ends the process at each replay", Rule: "rule 8",
+		Dir: tool, Func: "decode", Package: tool, Run: "TestTool_ResultPanicsWhenEncodedOrDecoded_RunsOnce",
+		Old: "if p := recover(); p != nil {", New: "if p := any(nil); p != nil {",
+	},
+	{
+		Name: "MCP: a client sends the key of another call's arguments", Rule: "scope",
+		Dir: tool, Func: "checkKey", Package: tool, Run: "TestKeySource_KeyInTheFormOfHash_IsRefused",
+		Old: "if strings.HasPrefix(key, hashPrefix) {", New: "if false {",
+	},
 }
