@@ -18,7 +18,7 @@ import (
 // fingerprintAlg names the way in which the default payload is hashed. If the
 // hashed parts change, the name has to change too; otherwise stored records
 // mismatch.
-const fingerprintAlg = "semelhttp/3"
+const fingerprintAlg = "semelhttp/4"
 
 // hostHeader in a list of fingerprint headers stands for the host of the request,
 // which net/http keeps apart from the headers.
@@ -28,6 +28,9 @@ const hostHeader = "Host"
 var defaultFingerprintHeaders = []string{
 	hostHeader, "Content-Encoding", "Content-Range", "Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since",
 	"X-Http-Method-Override", "X-Http-Method", "X-Method-Override", "Soapaction", "X-Amz-Target", "Depth", "Destination", "Overwrite",
+	// The type and the subject of an event, which may stand beside its body.
+	"Ce-Type", "Ce-Subject", "Event-Type", "X-Event-Type", "X-Event-Name", "X-Event-Key",
+	"X-Github-Event", "X-Gitlab-Event", "X-Gitea-Event", "X-Shopify-Topic", "X-Wc-Webhook-Topic",
 }
 
 // fingerprint hashes the default payload: method, path, query, media type, the

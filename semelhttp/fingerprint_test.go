@@ -141,12 +141,13 @@ func TestPayload_HeadersThatChangeMeaning_AreCompared(t *testing.T) {
 	for _, name := range []string{
 		"Content-Encoding", "Content-Range", "Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "X-HTTP-Method-Override",
 		"X-HTTP-Method", "X-Method-Override", "SOAPAction", "X-Amz-Target", "Depth", "Destination", "Overwrite",
+		"ce-type", "ce-subject", "Event-Type", "X-Event-Type", "X-Event-Name", "X-Event-Key", "X-GitHub-Event", "X-Gitlab-Event", "X-Gitea-Event", "X-Shopify-Topic", "X-WC-Webhook-Topic",
 	} {
 		if hash(nil, name) == hash(nil, name, "1") || hash(nil, name, "1") == hash(nil, name, "2") || hash(nil, name, "1", "2") == hash(nil, name, "12") {
 			t.Errorf("%s does not count", name)
 		}
 	}
-	for _, name := range []string{"User-Agent", "Traceparent", "Authorization", "X-Api-Version"} {
+	for _, name := range []string{"User-Agent", "Traceparent", "Authorization", "X-Api-Version", "ce-id", "ce-time", "X-GitHub-Delivery", "X-Shopify-Webhook-Id", "X-Event-Time"} {
 		if hash(nil, name, "1") != hash(nil, name, "2") {
 			t.Errorf("%s counts", name)
 		}

@@ -47,8 +47,10 @@ type Options struct {
 	// in common, because they change what a request means; "Host" stands for the host
 	// name. Nil: Host, Content-Encoding, Content-Range, Range, If-Match, If-None-Match,
 	// If-Modified-Since, If-Unmodified-Since, X-HTTP-Method-Override, X-HTTP-Method,
-	// X-Method-Override, SOAPAction, X-Amz-Target, Depth, Destination and Overwrite.
-	// Empty: none. Payload does not use them.
+	// X-Method-Override, SOAPAction, X-Amz-Target, Depth, Destination, Overwrite and the
+	// types of events: Ce-Type, Ce-Subject, Event-Type, X-Event-Type, X-Event-Name,
+	// X-Event-Key, X-GitHub-Event, X-Gitlab-Event, X-Gitea-Event, X-Shopify-Topic and
+	// X-WC-Webhook-Topic. Empty: none. Payload does not use them.
 	FingerprintHeaders []string
 
 	// MaxBody is the largest request body, in bytes: 10 MiB by default. A larger one
