@@ -9,6 +9,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
 
@@ -64,6 +65,18 @@ func ExampleFirst() {
 	_, err := call(&consume.Message{Body: []byte(`{"amount":7}`)})
 	fmt.Println(err)
 	// Output: consume: the message has no idempotency key
+}
+
+// The events have their type in a header that no standard names.
+func ExamplePayload() {
+	call := func(m *consume.Message) (semel.Call, error) {
+		key, err := consume.JSONField("id")(m)
+		action, _ := m.Header("action")
+		return semel.Call{Operation: "billing", Tenant: semel.Shared, Key: fmt.Sprintf("%q %s", action, key), Payload: consume.Payload(m)}, err
+	}
+	created, _ := call(&consume.Message{Headers: []store.Header{{Name: "action", Value: "created"}}, Body: []byte(`{"id":7}`)})
+	fmt.Println(created.Key)
+	// Output: "created" semel-field:7
 }
 
 // A message without a key runs unprotected, instead of being dead-lettered.

@@ -39,8 +39,9 @@ var (
 // Keyed returns a CallFunc for a consumer group. It asks the sources in turn, and takes
 // the first key. The group has one key space, which all tenants share (semel.Shared).
 //
-// A duplicate must have the same body, byte for byte, and the same address: the topic,
-// the subject, or the exchange and routing key that it was published to. Otherwise it is
+// A duplicate must have the same body, byte for byte; the same address, which is the
+// topic, the subject, or the exchange and routing key that it was published to; the same
+// event type (driver.EventType); and the same record key (driver.RecordKey). Otherwise it is
 // dead-lettered, as a payload mismatch. A message without a key is dead-lettered; let the
 // last source be Unprotected or Reject to change that. If the group is invalid or a
 // source is nil, New returns an error.
@@ -62,7 +63,7 @@ func Keyed(group string, first KeySource, more ...KeySource) CallFunc {
 		if err != nil {
 			return semel.Call{Operation: group, Tenant: semel.Shared, Key: "", Payload: semel.NoPayload()}, err // its scope is the group of the dead letter
 		}
-		return semel.Call{Operation: group, Tenant: semel.Shared, Key: key, Payload: semel.Bytes([]byte(driver.Address(m)), m.Body)}, nil
+		return semel.Call{Operation: group, Tenant: semel.Shared, Key: key, Payload: Payload(m)}, nil
 	}
 }
 
@@ -167,9 +168,9 @@ func BrokerID() KeySource {
 }
 
 // JSONField takes a member of a JSON body, such as "order.id": a string's text, or a
-// number as it is written. The address of the message, such as the topic, is a part of
-// the key, because the events of two topics may have the same member. If the member is
-// absent, null or an empty text, there is no key. If the member has another type, or the
+// number as it is written. The address of the message, such as the topic, and the type of
+// its event are parts of the key, because the events of two topics, or of two types, may
+// have the same member: see driver.EventType. If the member is absent, null or an empty text, there is no key. If the member has another type, or the
 // body is not a JSON object, the message is dead-lettered.
 func JSONField(path string) KeySource {
 	return func(m *Message) (string, error) {
@@ -196,13 +197,17 @@ func JSONField(path string) KeySource {
 }
 
 // Hash makes the key by hashing members of a JSON body, or, without paths, the whole body
-// in any format. Two messages that are not duplicates must differ in these members, or in
-// their address (such as the topic), which is a part of the key. If each of the members is
-// absent, null or an empty text, there is no key.
+// in any format and the record key. Two messages that are not duplicates must differ in
+// these, or in their address or event type, which are parts of the key as in JSONField. If
+// each of the members is absent, null or an empty text, there is no key.
 func Hash(paths ...string) KeySource {
 	return func(m *Message) (string, error) {
 		if len(paths) == 0 {
-			return digest(eventPrefix("hash", m), m.Body), nil
+			whole := [][]byte{m.Body}
+			if key := driver.RecordKey(m); len(key) > 0 {
+				whole = append(whole, key)
+			}
+			return digest(eventPrefix("hash", m), whole...), nil
 		}
 		parts, found := make([][]byte, len(paths)), false
 		for i, p := range paths {
@@ -223,13 +228,15 @@ func Hash(paths ...string) KeySource {
 // key, and so cannot take the key of another message.
 const reserved = "semel-"
 
-// eventPrefix begins the keys of a kind of source that looks at the body only.
+// eventPrefix begins the keys of a kind of source that looks at the body only. It has the
+// address and the type of the event, because two events may have one body.
 func eventPrefix(kind string, m *Message) string {
-	if a := driver.Address(m); a != "" {
-		sum := sha256.Sum256([]byte(a))
-		return reserved + kind + "@" + hex.EncodeToString(sum[:16]) + ":"
+	address, event := driver.Address(m), driver.EventType(m.Headers)
+	if address == "" && event == "" {
+		return reserved + kind + ":"
 	}
-	return reserved + kind + ":"
+	sum := digest("", []byte(address), []byte(event))
+	return reserved + kind + "@" + sum[:len(sum)/2] + ":"
 }
 
 // unprotected is the prefix of keys that are made for one delivery.

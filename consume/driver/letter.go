@@ -26,7 +26,8 @@ const (
 	LetterFence      = letterPrefix + "fence"      // the fencing token of the run, by which Reopen finds the failure; absent if it is not known
 	LetterKey        = letterPrefix + "key"        // the idempotency key, if one was found
 	LetterTopic      = letterPrefix + "topic"
-	LetterAddress    = letterPrefix + "address" // see Address; in quotes if it has characters that a header cannot keep
+	LetterAddress    = letterPrefix + "address"    // see Address; in quotes if it has characters that a header cannot keep
+	LetterRecordKey  = letterPrefix + "record-key" // see RecordKey, if it is not empty; in quotes as LetterAddress
 	LetterPartition  = letterPrefix + "partition"
 	LetterOffset     = letterPrefix + "offset"
 	LetterOriginID   = letterPrefix + "origin-id" // see OriginID, if the broker has one; in quotes as LetterAddress
@@ -70,6 +71,7 @@ func Letter(m *Message, d Disposition, group string) []store.Header {
 	add(LetterKey, m.Key)
 	add(LetterTopic, m.Origin.Topic)
 	set(LetterAddress, quote(Address(m)))
+	set(LetterRecordKey, quote(string(RecordKey(m))))
 	add(LetterPartition, strconv.FormatInt(int64(m.Origin.Partition), 10))
 	add(LetterOffset, strconv.FormatInt(m.Origin.Offset, 10))
 	set(LetterOriginID, quote(OriginID(m)))

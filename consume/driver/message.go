@@ -23,6 +23,10 @@ type Message struct {
 	// with equal order keys one at a time, in the order of their delivery. A
 	// message with an empty one waits for no other.
 	OrderKey string
+	// RecordKey is the key that the producer has given the message in its topic: the
+	// record's key in Kafka, the message's key in Pulsar. Empty if there is none. A message
+	// group of SQS is no record key, because producers choose it for the order only.
+	RecordKey []byte
 	// Headers are the message's own, in their order; values may be any bytes.
 	Headers []store.Header
 	Body    []byte

@@ -30,6 +30,7 @@ func (s *Source) message(r *kgo.Record, topicID string) *consume.Message {
 		Origin:    consume.Origin{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, ID: messageID(topicID, r)},
 		Headers:   make([]store.Header, len(r.Headers)),
 		Body:      r.Value,
+		RecordKey: r.Key,
 		Published: r.Timestamp,
 	}
 	if r.Timestamp.UnixMilli() <= 0 { // Kafka sends -1 for no timestamp

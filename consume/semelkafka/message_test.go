@@ -26,7 +26,7 @@ func TestMessage_HasItsOrigin(t *testing.T) {
 	m := s.message(r, s.topicID(&kgo.FetchTopic{Topic: "t", TopicID: id}))
 	want := []store.Header{{Name: "B", Value: "1"}, {Name: "A"}, {Name: "B", Value: "\xff"}}
 	if m.Origin != (consume.Origin{Topic: "t", Partition: 2, Offset: 42, ID: fmt.Sprintf("-_8AAAAAAAAAAAAAAAAAAA/2/42/%d", at.UnixMilli())}) || m.OrderKey != "k" || !m.Published.Equal(at) ||
-		string(m.Body) != "b" || !slices.Equal(m.Headers, want) || m.Deliveries != 0 {
+		string(m.Body) != "b" || string(m.RecordKey) != "k" || !slices.Equal(m.Headers, want) || m.Deliveries != 0 {
 		t.Errorf("it is %+v", m)
 	}
 	// A broker that sends no ids has told it in its metadata, or has none.

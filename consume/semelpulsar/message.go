@@ -22,6 +22,7 @@ func (s *Source) message(raw pulsar.Message) *consume.Message {
 		},
 		Headers:   headers(raw.Properties()),
 		Body:      raw.Payload(),
+		RecordKey: []byte(raw.Key()),
 		Published: raw.PublishTime(),
 	}
 	if t := raw.BrokerPublishTime(); t != nil {

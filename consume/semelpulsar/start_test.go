@@ -98,7 +98,7 @@ func TestNext_Message_HasItsParts(t *testing.T) {
 		if got := fmt.Sprintf("%s, %d deliveries", m.OrderKey, m.Deliveries); got != want {
 			t.Errorf("type %d: %s, want %s", kind, got, want)
 		}
-		if m.Origin != (driver.Origin{Topic: "persistent://public/default/orders", Partition: 3, Offset: 1, ID: "7:1:4"}) || !m.Published.Equal(brokerTime) ||
+		if m.Origin != (driver.Origin{Topic: "persistent://public/default/orders", Partition: 3, Offset: 1, ID: "7:1:4"}) || !m.Published.Equal(brokerTime) || string(m.RecordKey) != "k" ||
 			!slices.Equal(m.Headers, []store.Header{{Name: "a", Value: "1"}, {Name: "b", Value: "2"}}) {
 			t.Errorf("the message is %+v", m)
 		}

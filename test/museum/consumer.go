@@ -201,16 +201,6 @@ var consumers = []Mutant{
 		Old: "s.concernsKeyOnly(ctx, t, began)", New: "began.IsZero()",
 	},
 	{
-		Name: "two topics share the keys of a field", Rule: "scope",
-		Dir: consumer, Func: "eventPrefix", Package: consumer, Run: "TestKey_SameBodyOnTwoTopics_DoesNotCollide",
-		Old: "if a := driver.Address(m); a != \"\" {", New: "if a := driver.Address(m); a == \"-\" {",
-	},
-	{
-		Name: "an event of another topic is a duplicate", Rule: "scope",
-		Dir: consumer, Func: "Keyed", Package: consumer, Run: "TestKey_SameBodyOnTwoTopics_DoesNotCollide",
-		Old: "semel.Bytes([]byte(driver.Address(m)), m.Body)", New: "semel.Bytes(m.Body)",
-	},
-	{
 		Name: "a message that its adapter cannot read runs", Rule: "ack",
 		Dir: consumer, Func: "(*Consumer).identify", Package: consumer, Run: "TestServe_InvalidMessage_IsDeadLetterWithoutRun",
 		Old: "err = t.m.Invalid", New: "_ = t.m.Invalid",

@@ -51,4 +51,54 @@ var scopes = []Mutant{
 		Dir: lite, Func: "(*row).recordOf", Package: lite, Run: "TestGet_RowOfAnotherKey_IsCorrupt",
 		Old: "if err == nil && r.Key != key {", New: "if err == nil && r.Key.Operation != key.Operation {",
 	},
+	{
+		Name: "two topics share the keys of a field", Rule: "scope",
+		Dir: consumer, Func: "eventPrefix", Package: consumer, Run: "TestKey_SameBodyOnTwoTopics_DoesNotCollide",
+		Old: "digest(\"\", []byte(address), []byte(event))", New: "digest(\"\", []byte(event))",
+	},
+	{
+		Name: "an event of another topic is a duplicate", Rule: "scope",
+		Dir: consumer, Func: "Payload", Package: consumer, Run: "TestKey_SameBodyOnTwoTopics_DoesNotCollide",
+		Old: "[]byte(driver.Address(m)), ", New: "",
+	},
+	{
+		Name: "two types of events share the keys of a field", Rule: "scope",
+		Dir: consumer, Func: "eventPrefix", Package: consumer, Run: "TestKey_SameBodyOfTwoTypes_DoesNotCollide",
+		Old: "[]byte(address), []byte(event)", New: "[]byte(address)",
+	},
+	{
+		Name: "an event of another type is a duplicate", Rule: "scope",
+		Dir: consumer, Func: "Payload", Package: consumer, Run: "TestKey_SameBodyOfTwoTypes_DoesNotCollide",
+		Old: "[]byte(driver.EventType(m.Headers)), ", New: "",
+	},
+	{
+		Name: "the order in which a broker gives the headers is part of the key", Rule: "scope",
+		Dir: consumer + "/driver", Func: "EventType", Package: consumer, Run: "TestKey_HeadersOfARedelivery_DoNotCount",
+		Old: "slices.Sort(parts)", New: "",
+	},
+	{
+		Name: "tombstones of two records are duplicates", Rule: "scope",
+		Dir: consumer, Func: "Hash", Package: consumer, Run: "TestKey_SameBodyOfTwoRecordKeys_DoesNotCollide",
+		Old: "len(key) > 0", New: "len(key) < 0",
+	},
+	{
+		Name: "a record with another key is a duplicate", Rule: "scope",
+		Dir: consumer, Func: "Payload", Package: consumer, Run: "TestKey_SameBodyOfTwoRecordKeys_DoesNotCollide",
+		Old: "driver.RecordKey(m), ", New: "",
+	},
+	{
+		Name: "a letter that is sent back has another record key", Rule: "scope",
+		Dir: consumer + "/driver", Func: "RecordKey", Package: consumer, Run: "TestKey_LetterIsSentBack_KeepsItsIdentity",
+		Old: "!redriven {", New: "!redriven || true {",
+	},
+	{
+		Name: "deliver: a tenant with a space is another tenant, and the service cannot tell", Rule: "scope",
+		Dir: delivery, Func: "(*Calls).Call", Package: delivery, Run: "TestServe_ScopeHeaderHasSpace_IsTheTenantThatTheServiceGets",
+		Old: `strings.Trim(tenant, " \t")`, New: `strings.Trim(tenant, "")`,
+	},
+	{
+		Name: "deliver: an event of another type is a duplicate", Rule: "scope",
+		Dir: delivery, Func: "(*Calls).Call", Package: delivery, Run: "TestCall_TypeOrRecordKeyDiffers_IsMismatch",
+		Old: "consume.Payload(m)", New: "semel.Bytes(m.Body)",
+	},
 }

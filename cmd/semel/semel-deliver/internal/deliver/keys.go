@@ -7,7 +7,6 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
-	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelamqp"
 	"github.com/semel-go/semel/consume/semelsqs"
 )
@@ -16,7 +15,8 @@ import (
 const KeyChoices = `header:NAME        a header that the producer sets
 cloudevent         source and id of a CloudEvent
 json:FIELD         a member of a JSON body, such as json:order.id
-hash               a hash of the whole body; hash:FIELD of a member of a JSON body
+hash               a hash of the whole body and of the record key; hash:FIELD of a
+                   member of a JSON body
 message-id         the message-id of AMQP
 deduplication-id   the MessageDeduplicationId of a FIFO queue of SQS
 broker-id          the broker's own ID: it recognises redeliveries only, because a
@@ -64,8 +64,8 @@ type Calls struct {
 	// TenantHeader is the header of messages that names the tenant. Empty: all
 	// messages belong to one.
 	TenantHeader string
-	// AnyBody lets a message with a known key pass as a duplicate although its body or
-	// its address differs.
+	// AnyBody lets a message with a known key pass as a duplicate although its body, or
+	// another part of consume.Payload, differs.
 	AnyBody bool
 }
 
@@ -74,6 +74,7 @@ func (c *Calls) Call(m *consume.Message) (semel.Call, error) {
 	call := semel.Call{Operation: c.Operation, Tenant: semel.Shared, Payload: semel.NoPayload()}
 	if c.TenantHeader != "" {
 		tenant, _ := m.Header(c.TenantHeader)
+		tenant = strings.Trim(tenant, " \t") // HTTP does, so that this is the tenant that the service gets
 		if tenant == "" {
 			return call, fmt.Errorf("the header %q, which --scope names, is missing or empty", c.TenantHeader)
 		}
@@ -85,7 +86,7 @@ func (c *Calls) Call(m *consume.Message) (semel.Call, error) {
 		return call, err
 	}
 	if !c.AnyBody {
-		call.Payload = semel.Bytes([]byte(driver.Address(m)), m.Body)
+		call.Payload = consume.Payload(m)
 	}
 	return call, nil
 }
