@@ -11,11 +11,12 @@ import (
 
 // record is one record of a batch.
 type record[T any] struct {
-	event T
-	doc   json.RawMessage // where pointers look
-	key   string          // the source's own ID
-	id    string          // by which a failure is reported
-	group string          // records with the same group keep their order; empty: it has none
+	event    T
+	doc      json.RawMessage // where pointers look
+	key      string          // the source's own ID
+	id       string          // by which a failure is reported
+	group    string          // records with the same group keep their order; empty: it has none
+	envelope envelope
 }
 
 // batch runs the records of a batch, each in its turn.
@@ -64,7 +65,7 @@ func (b *batch[T]) runOne(ctx context.Context, r *record[T]) error {
 	case ctx.Err() != nil:
 		return errNoTimeLeft
 	}
-	call, err := b.options.call(r.event, r.doc, r.key)
+	call, err := b.options.call(r.event, r.doc, r.key, r.envelope)
 	if err != nil {
 		return err
 	}

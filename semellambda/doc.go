@@ -72,6 +72,35 @@
 // the limit and a dead-letter queue or an on-failure destination. By default
 // Kinesis and DynamoDB streams try until the record expires, and the shard stands still.
 //
+// SQS counts each report as a receive, also of a message that did not run: one after a
+// failed message of its FIFO group, one whose key runs elsewhere, each one while the
+// store is away. With a small maxReceiveCount such messages are dead-lettered unrun. Set
+// it to 100, with a visibility time-out of six times the function's Timeout: at 30 s that
+// is 5 hours. semel.Options.MaxAttempts of a Guard limits the runs of a message. An Atomic
+// has no such limit: its handler runs until it returns semel.Final, or the limit of the
+// queue. Options.Wait, of about the time of a run, keeps duplicates of a run in progress
+// from being reported.
+//
+// # The identity of a record
+//
+// Two records may have one document and be two events. Therefore these count, unless
+// Options.Key and Options.Payload decide:
+//
+//	                                     in the key, with KeyPointers   compared
+//	the type of an SQS message's event   yes                            yes
+//	the name of the queue or table,      no                             yes
+//	of the stream of Kinesis
+//
+// The event type is in the message attributes that driver.EventType of package
+// consume/driver names, such as event-type and ce-type. No other attribute counts,
+// because a trace or a retry changes it. A function that reads two queues whose messages
+// have equal keys needs Options.Key: otherwise the second message is an ErrMismatch, and
+// reported. Account and region of the source do not count. A message in a queue of dead
+// letters counts as one of the queue that it came from.
+//
+// A message that is moved by hand to a queue of another name is an ErrMismatch if its
+// key has a record: send it back to its own queue.
+//
 // Keep outcomes for longer than the source keeps records: set semel.Options.Retention
 // to 14 days for a queue with the longest retention.
 package semellambda

@@ -16,7 +16,8 @@ import (
 //
 // A JSON pointer (RFC 6901), such as "/detail/orderId", selects from a document: the
 // event of Wrap, the body of an SQS message, the data of a Kinesis record, or the
-// whole record of a DynamoDB stream ("/dynamodb/Keys/id/S").
+// whole record of a DynamoDB stream ("/dynamodb/Keys/id/S"). The source and the type of
+// an event count, too: see "The identity of a record" in the package documentation.
 type Options[T any] struct {
 	// Operation names the work, as in semel.Call. It is required.
 	Operation string
@@ -25,14 +26,14 @@ type Options[T any] struct {
 	Tenant func(event T) (string, error)
 
 	// KeyPointers select the key: strings or integers. The event must have all of
-	// them. Nil, and no Key: the ID that SQS, Kinesis or DynamoDB gave the record. It
+	// them. The type of an SQS message's event is in the key, too. Nil, and no Key: the ID that SQS, Kinesis or DynamoDB gave the record. It
 	// recognizes a second delivery, but not a record that its producer sent twice.
 	KeyPointers []string
 	// Key makes the key of an event. Not together with KeyPointers.
 	Key func(event T) (string, error)
 
 	// PayloadPointers select what duplicates must have in common. Nil, and no
-	// Payload: the whole document. For a field that differs in each delivery, such as
+	// Payload: the whole document. The source and the event type are added. For a field that differs in each delivery, such as
 	// a time of sending, name the others. Documents are compared by semel.JSON, and by
 	// their bytes if they are no JSON or JSON refuses them.
 	PayloadPointers []string
@@ -90,7 +91,7 @@ func (o *Options[T]) check(name string, run semel.Runner, hasHandler, ownKeys bo
 }
 
 // call makes the call of an event. id is the source's own ID; empty: it has none.
-func (o *Options[T]) call(event T, doc json.RawMessage, id string) (call semel.Call, err error) {
+func (o *Options[T]) call(event T, doc json.RawMessage, id string, env envelope) (call semel.Call, err error) {
 	call = semel.Call{Operation: o.Operation, Wait: o.Wait}
 	if call.Tenant, err = o.Tenant(event); err != nil {
 		return call, o.invalid(fmt.Errorf("tenant: %w", err))
@@ -100,19 +101,20 @@ func (o *Options[T]) call(event T, doc json.RawMessage, id string) (call semel.C
 		call.Key, err = o.Key(event)
 	case o.KeyPointers != nil:
 		call.Key, err = keyAt(doc, o.KeyPointers)
+		call.Key = env.keyOf(call.Key)
 	default:
 		call.Key = id
 	}
 	if err != nil {
 		return call, o.invalid(err)
 	}
-	if call.Payload, err = o.payload(event, doc); err != nil {
+	if call.Payload, err = o.payload(event, doc, env); err != nil {
 		return call, o.invalid(err)
 	}
 	return call, nil
 }
 
-func (o *Options[T]) payload(event T, doc json.RawMessage) (semel.Payload, error) {
+func (o *Options[T]) payload(event T, doc json.RawMessage, env envelope) (semel.Payload, error) {
 	switch {
 	case o.Payload != nil:
 		return o.Payload(event)
@@ -122,20 +124,11 @@ func (o *Options[T]) payload(event T, doc json.RawMessage) (semel.Payload, error
 			return semel.Payload{}, err
 		}
 		doc, err = json.Marshal(fields) // ordered by name
-		return jsonOrBytes(fields, doc), err
+		return env.payload(fields, doc), err
 	case json.Valid(doc):
-		return jsonOrBytes(doc, doc), nil
+		return env.payload(doc, doc), nil
 	}
-	return semel.Bytes(doc), nil
-}
-
-// jsonOrBytes compares v as JSON or, if JSON refuses it, by the bytes of its document. JSON
-// refuses a document with a member twice, for example, which a handler may be able to read.
-func jsonOrBytes(v any, doc []byte) semel.Payload {
-	if p := semel.JSON(v); driver.CheckPayload(p) == nil {
-		return p
-	}
-	return semel.Bytes(doc)
+	return semel.Bytes(env.parts(doc)...), nil
 }
 
 // invalid refuses an event of which no call can be made. An outage of the service

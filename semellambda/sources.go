@@ -24,7 +24,7 @@ func SQS(run semel.Runner, o Options[events.SQSMessage], fn func(ctx context.Con
 			if m.MessageId == "" {
 				return response, errNoID("SQS", i)
 			}
-			records[i] = record[events.SQSMessage]{m, json.RawMessage(m.Body), m.MessageId, m.MessageId, messageGroup(m)}
+			records[i] = record[events.SQSMessage]{m, json.RawMessage(m.Body), m.MessageId, m.MessageId, messageGroup(m), envelopeOf(&event.Records[i])}
 		}
 		b := batch[events.SQSMessage]{run: run, options: o, handler: fn}
 		response.BatchItemFailures = []events.SQSBatchItemFailure{} // null would fail the whole batch
@@ -57,8 +57,8 @@ func Kinesis(run semel.Runner, o Options[events.KinesisEventRecord], fn func(ctx
 				return response, errNoID("Kinesis", i)
 			}
 			// The stream's name keeps the records of two streams apart.
-			key := r.EventSourceArn[strings.LastIndexByte(r.EventSourceArn, '/')+1:] + " " + r.EventID
-			records[i] = record[events.KinesisEventRecord]{r, r.Kinesis.Data, key, r.Kinesis.SequenceNumber, shard}
+			stream := streamName(r.EventSourceArn)
+			records[i] = record[events.KinesisEventRecord]{r, r.Kinesis.Data, stream + " " + r.EventID, r.Kinesis.SequenceNumber, shard, envelope{source: stream}}
 		}
 		b := batch[events.KinesisEventRecord]{run: run, options: o, handler: fn}
 		response.BatchItemFailures = []events.KinesisBatchItemFailure{}
@@ -85,7 +85,7 @@ func DynamoDB(run semel.Runner, o Options[events.DynamoDBEventRecord], fn func(c
 			if err != nil {
 				return response, fmt.Errorf("semellambda: DynamoDB: record %d: %w", i, err)
 			}
-			records[i] = record[events.DynamoDBEventRecord]{r, doc, r.EventID, r.Change.SequenceNumber, shard}
+			records[i] = record[events.DynamoDBEventRecord]{r, doc, r.EventID, r.Change.SequenceNumber, shard, envelope{source: tableName(r.EventSourceArn)}}
 		}
 		b := batch[events.DynamoDBEventRecord]{run: run, options: o, handler: fn}
 		response.BatchItemFailures = []events.DynamoDBBatchItemFailure{}

@@ -25,7 +25,7 @@ func Wrap[T, R any](run semel.Runner, o Options[T], fn func(ctx context.Context,
 		if err := json.Unmarshal(doc, &event); err != nil {
 			return result, o.invalid(fmt.Errorf("event: %w", err))
 		}
-		call, err := o.call(event, doc, "")
+		call, err := o.call(event, doc, "", envelope{})
 		if err != nil {
 			return result, err
 		}

@@ -59,7 +59,7 @@ var allowed = map[string][]string{
 	"saga":                           {"store", ".", "internal/..."},
 	"console":                        {"store", "store/encrypted", ".", "saga", "outbox", "console/rates", "internal/..."},
 	"console/rates":                  {"."}, // in its tests
-	"semellambda":                    {"store", ".", "consume", "semelhttp"},
+	"semellambda":                    {"store", ".", "consume", "consume/driver", "semelhttp"},
 	"semelconnect":                   {"store", ".", "semelhttp"},
 	"semelgrpc":                      {"store", ".", "semelhttp"},
 	"semelmcp":                       {"store", "."},

@@ -128,4 +128,24 @@ var lambdas = []Mutant{
 		Dir: lambda, Func: "Proxy", Package: lambda, Run: "TestProxy_Detach_HandlersContextEndsBeforeInvocation",
 		Old: "own.Detach = false", New: "_ = own.Detach",
 	},
+	{
+		Name: "Lambda: two types of events share a key of the body", Rule: "scope",
+		Dir: lambda, Func: "envelope.keyOf", Package: lambda, Run: "TestSQS_SameBodyOfTwoTypes_BothRun",
+		Old: `kind == "" ||`, New: `kind != "" ||`,
+	},
+	{
+		Name: "Lambda: a message of another queue under one key is a duplicate", Rule: "scope",
+		Dir: lambda, Func: "envelope.payload", Package: lambda, Run: "TestSQS_SameBodyOfTwoQueues_IsReported",
+		Old: "}{e.source, e.eventType, v}", New: `}{"", e.eventType, v}`,
+	},
+	{
+		Name: "Lambda: a message in the dead letters is of another queue", Rule: "scope",
+		Dir: lambda, Func: "envelopeOf", Package: lambda, Run: "TestSQS_SameBodyOfTwoQueues_IsReported",
+		Old: `if arn == "" {`, New: `if arn != "-" {`,
+	},
+	{
+		Name: "Lambda: a record of a stream that was made again is of another table", Rule: "scope",
+		Dir: lambda, Func: "tableName", Package: lambda, Run: "TestStreams_SameRecordOfTwoStreams_IsReported",
+		Old: `table, _, _ = strings.Cut(table, "/")`, New: "",
+	},
 }
