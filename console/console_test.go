@@ -53,7 +53,7 @@ func TestOverview_MoreCallsThanOnePage_SagaIsShown(t *testing.T) {
 			func(context.Context, *semel.Execution) error { return errors.New("lost") })
 	}
 	page := s.get("")
-	s.want(page, http.StatusOK, ">o1<", `Calls in doubt <span class="count">100+</span>`, `Stuck sagas <span class="count">1</span>`)
+	s.want(page, http.StatusOK, ">o1<", `Calls in doubt <span class="count">100&#43;</span>`, `Stuck sagas <span class="count">1</span>`)
 	if n := strings.Count(page.body, "Only the first 100 are shown"); n != 1 {
 		t.Errorf("the page says %d times that a list is cut", n)
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,6 +31,17 @@ type list struct {
 
 // Whole reports whether the list has all that there is, or as many as a page lists.
 func (l list) Whole() bool { return !l.Late && !l.IsDown && l.Unreadable == 0 }
+
+// Count is how many records there are, with a plus if there can be more. Empty: there are none.
+func (l list) Count() string {
+	switch {
+	case l.More || !l.Whole():
+		return fmt.Sprintf("%d+", len(l.Entries))
+	case len(l.Entries) == 0:
+		return ""
+	}
+	return strconv.Itoa(len(l.Entries))
+}
 
 // searchTime is how long a search may read the store.
 const searchTime = 5 * time.Second

@@ -48,8 +48,23 @@ func TestOverview_ManyCallsInDoubt_ReadsBoundedAndSaysSo(t *testing.T) {
 		}
 	}
 	s := serve(t, st, console.Options{})
-	s.want(s.get(""), http.StatusOK, "100+", "The search was ended before it had read everything")
+	s.want(s.get(""), http.StatusOK, "100&#43;", "The search was ended before it had read everything")
 	if st.listed > 1200 {
 		t.Errorf("one look has read %d records in doubt", st.listed)
+	}
+}
+
+// The calls that run, and those that failed, are one click away. They are not counted, because
+// that would read the whole store.
+func TestOverview_EachKindOfTrouble_HasLink(t *testing.T) {
+	st := &counted{Store: memstore.New(nil)}
+	empty := serve(t, st, console.Options{})
+	empty.want(empty.get(""), http.StatusOK, `href="#doubt"><strong>In doubt</strong> none<`, `href="#stuck"><strong>Stuck</strong> none<`)
+	s := siteOver(t, st.Store, console.Options{})
+	s.seed()
+	empty.want(empty.get(""), http.StatusOK, `href="#doubt"><strong>In doubt</strong> <span class="state in-doubt">3</span>`, `href="#stuck"><strong>Stuck</strong> <span class="state stuck">1</span>`,
+		`<h2 id="doubt">`, `<h2 id="stuck">`, `href="records?state=processing"><strong>In flight</strong>`, `href="records?state=failed"><strong>Failed</strong>`)
+	if st.listed > 8 { // each of the four in doubt for each of the two lists
+		t.Errorf("two looks have read %d records, and four are in doubt", st.listed)
 	}
 }
