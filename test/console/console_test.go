@@ -9,7 +9,6 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/semel-go/semel/saga"
 	"github.com/semel-go/semel/store"
 )
 
@@ -37,48 +36,6 @@ func open(text string) step {
 	return chromedp.Click(fmt.Sprintf("//main//a[contains(., %q)]", text))
 }
 
-func because(reason string) step {
-	return chromedp.SendKeys("#reason", reason)
-}
-
-func TestConsole_EachForm_DoesWhatItSays(t *testing.T) {
-	s, ctx := newSite(t), browser(t)
-	parked, other := payment("acct-301", "8e03978e-40d5-43dd-bc93-6894a57f9324"), payment("acct-117", "invoice-2026-1107")
-
-	do(ctx, t, chromedp.Navigate(s.url), open("8e03978e"), because("not in the bank's ledger"), press("It did not happen"), shows("Resolved."))
-	if got := s.state(t, parked); got != store.Released {
-		t.Errorf("the first payment is %v", got)
-	}
-	do(ctx, t, chromedp.Navigate(s.url), open("invoice-2026"), because("ledger entry 4711"), chromedp.Click("summary"),
-		chromedp.SetValue("#status", "201"), chromedp.SendKeys("#body", `{"payment":"p-9"}`), press("It happened"), shows("Resolved."), shows("p-9"))
-	if got := s.state(t, other); got != store.Completed {
-		t.Errorf("the second payment is %v", got)
-	}
-	do(ctx, t, chromedp.Navigate(s.url+"records?state=failed"), open("order-1841"), because("the customer has a new card"), press("Reopen"), shows("Reopened"))
-	if got := s.state(t, payment("acct-301", "order-1841")); got != store.Released {
-		t.Errorf("the failed payment is %v", got)
-	}
-	do(ctx, t, chromedp.Navigate(s.url+"sagas"), open("order-1842"), because("the bank has it"), chromedp.Click("summary"),
-		chromedp.SetValue("#result", `"p-10"`), press("Skip the step"), shows("Decided"))
-	if got := s.state(t, saga.Key("order", "acct-117", "order-1842")); got != store.Released {
-		t.Errorf("the saga is %v", got)
-	}
-	do(ctx, t, chromedp.Navigate(s.url+"outbox"), chromedp.Click("tbody a"), because("the webhook is back"), press("Send it again"), shows("Due at once"))
-	do(ctx, t, chromedp.Navigate(s.url+"message?position=1"), because("the customer has left"), press("Drop it"), shows("Dropped"))
-	stats, err := s.box.Stats(t.Context())
-	if err != nil || stats.Quarantined != 0 || stats.StoppedKeys != 0 {
-		t.Errorf("the outbox has %+v, %v", stats, err)
-	}
-}
-
-func TestConsole_StepDidNotHappen_SagaGoesOn(t *testing.T) {
-	s, ctx := newSite(t), browser(t)
-	do(ctx, t, chromedp.Navigate(s.url), open("order-1842"), because("the bank has no such payment"), chromedp.Click("#doubt-0"), press("Go on"), shows("Decided"))
-	if got := s.state(t, saga.Key("order", "acct-117", "order-1842")); got != store.Released {
-		t.Errorf("the saga is %v", got)
-	}
-}
-
 // focus is the text of the element that the keyboard is at.
 const focus = `(() => { const e = document.activeElement; return (e.tagName + " " + (e.id || e.innerText || e.value || "")).slice(0, 80) })()`
 
@@ -101,11 +58,98 @@ func tabTo(text string) step {
 	}
 }
 
-func TestConsole_KeyboardOnly_ResolvesCall(t *testing.T) {
-	s, ctx := newSite(t), browser(t)
-	do(ctx, t, chromedp.Navigate(s.url), tabTo("8e03978e"), chromedp.KeyEvent(kb.Enter), shows("Facts"))
-	do(ctx, t, tabTo("INPUT reason"), chromedp.KeyEvent("not in the ledger"), chromedp.KeyEvent(kb.Enter) /* it decides nothing */, tabTo("BUTTON It did not happen"), chromedp.KeyEvent(kb.Enter), shows("Resolved."))
-	if got := s.state(t, payment("acct-301", "8e03978e-40d5-43dd-bc93-6894a57f9324")); got != store.Released {
-		t.Errorf("the payment is %v", got)
+// hand is a way to use a page.
+type hand struct {
+	follow func(text string) step // a link of a list
+	write  func(field, text string) step
+	tick   func(field string) step
+	unfold func() step // the part of a form that is closed at first
+	press  func(button string) step
+}
+
+// hands are the ways of operators. A field is named by its tag and its id.
+var hands = map[string]hand{
+	"mouse": {
+		follow: open,
+		write:  func(field, text string) step { return chromedp.SendKeys(selector(field), text) },
+		tick:   func(field string) step { return chromedp.Click(selector(field)) },
+		unfold: func() step { return chromedp.Click("summary") },
+		press:  press,
+	},
+	"keyboard": {
+		follow: func(text string) step { return both(tabTo("A "+text), chromedp.KeyEvent(kb.Enter)) },
+		write:  func(field, text string) step { return both(tabTo(field), chromedp.KeyEvent(text)) },
+		tick:   func(field string) step { return both(tabTo(field), chromedp.KeyEvent(" ")) },
+		unfold: func() step { return both(tabTo("SUMMARY"), chromedp.KeyEvent(kb.Enter)) },
+		press:  func(button string) step { return both(tabTo("BUTTON "+button), chromedp.KeyEvent(kb.Enter)) },
+	},
+}
+
+// selector finds a field by its tag and its id, such as "INPUT reason".
+func selector(field string) string {
+	_, id, _ := strings.Cut(field, " ")
+	return "#" + id
+}
+
+// both are two steps as one.
+func both(first, second step) step {
+	return func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
+		if _, err := first(ctx, target); err != nil {
+			return chromedp.Void{}, err
+		}
+		return second(ctx, target)
+	}
+}
+
+func TestConsole_EachAction_ByMouseAndByKeyboard(t *testing.T) {
+	for way, use := range hands {
+		t.Run(way, func(t *testing.T) {
+			s, ctx := newSite(t), browser(t)
+			s.inDoubt(t, "acct-208", "order-1837")
+			for _, key := range []string{"order-1843", "order-1844"} {
+				s.stuckOrder(t, key)
+			}
+			s.stuckUndo(t, "trip-1")
+			s.stuckUndo(t, "trip-2")
+			for _, act := range []struct {
+				page, link, button string
+				steps              []step // between the reason and the button
+				says               []string
+				want               store.State // of the record
+			}{
+				{"", "8e03978e", "It did not happen", nil, []string{"Resolved."}, store.Released},
+				{"", "invoice-2026", "It happened", []step{use.unfold(), use.write("TEXTAREA body", `{"payment":"p-9"}`)}, []string{"Resolved.", "p-9"}, store.Completed},
+				{"", "order-1837", "It failed for good", nil, []string{"Resolved."}, store.Failed},
+				{"records?state=failed", "order-1841", "Reopen", nil, []string{"Reopened"}, store.Released},
+				{"", "order-1842", "Skip the step", []step{use.unfold(), use.write("TEXTAREA result", `"p-10"`)}, []string{"Decided", "decided: skip charge card"}, store.Released},
+				{"", "order-1843", "Go on", []step{use.tick("INPUT doubt-0")}, []string{"Decided", "decided: retry; charge card did not happen"}, store.Released},
+				{"sagas", "order-1844", "Turn back", []step{use.tick("INPUT doubt-0")}, []string{"Decided", "decided: back; charge card did not happen", "The saga turned back"}, store.Released},
+				{"", "trip-1", "Try again", nil, []string{"Decided", "decided: retry"}, store.Released},
+				{"", "trip-2", "Skip the step", nil, []string{"Decided", "decided: skip charge:undo"}, store.Released},
+				{"outbox", "1", "Send it again", nil, []string{"Due at once"}, 0},
+				{"outbox?state=held", "1", "Drop it", nil, []string{"Dropped"}, 0},
+			} {
+				do(ctx, t, chromedp.Navigate(s.url+act.page), use.follow(act.link), chromedp.WaitVisible("#reason"), use.write("INPUT reason", "ledger 4711"))
+				k := evaluate[store.Key](ctx, t, `(f => ({Operation: f.get("operation"), Tenant: f.get("tenant"), Value: f.get("key")}))(new URLSearchParams(location.search))`)
+				steps := append(act.steps, use.press(act.button))
+				if way == "keyboard" {
+					steps = append([]step{chromedp.KeyEvent(kb.Enter)}, steps...) // it decides nothing
+				}
+				for _, text := range act.says {
+					steps = append(steps, shows(text))
+				}
+				do(ctx, t, steps...)
+				if act.want == 0 {
+					continue
+				}
+				if got := s.state(t, k); got != act.want {
+					t.Errorf("%s: %v is %v, want %v", act.button, k, got, act.want)
+				}
+			}
+			stats, err := s.box.Stats(t.Context())
+			if err != nil || stats.Quarantined != 0 || stats.StoppedKeys != 0 {
+				t.Errorf("the outbox has %+v, %v", stats, err)
+			}
+		})
 	}
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/semel-go/semel/console/rates"
 	"github.com/semel-go/semel/internal/proctest"
 	"github.com/semel-go/semel/outbox"
-	"github.com/semel-go/semel/saga"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/sqlitestore"
 	"github.com/semel-go/semel/store/sqlitestore/sqliteoutbox"
@@ -55,7 +54,7 @@ func newSite(t *testing.T) *site {
 	t.Cleanup(func() { _ = box.Close() })
 	s := &site{store: st, box: box}
 	s.seedCalls(t)
-	s.seedSaga(t)
+	s.stuckOrder(t, "order-1842")
 	s.seedOutbox(t)
 	pages, err := console.New(st, &console.Options{
 		Operator: func(*http.Request) string { return "eve" }, Sagas: []string{"order"}, Outbox: box, Rates: s.readings(t), ShowBodies: true, Log: slog.New(slog.DiscardHandler),
@@ -147,33 +146,6 @@ func (s *site) seedCalls(t *testing.T) {
 	for range store.MaxFormerOwners + 1 {
 		_, _ = again.Run(t.Context(), semel.Call{Operation: "POST /refunds", Tenant: "acct-117", Key: "refund-1106", Payload: semel.NoPayload()},
 			func(context.Context, *semel.Execution) (store.Outcome, error) { return lost() })
-	}
-}
-
-func (s *site) seedSaga(t *testing.T) {
-	t.Helper()
-	g, err := semel.New(s.store, &semel.Options{Holder: "orders-5c6b/1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	step := func(v string, err error) func(context.Context, saga.At) (string, error) {
-		return func(context.Context, saga.At) (string, error) { return v, err }
-	}
-	undo := func(context.Context, saga.At, string) error { return nil }
-	order, err := saga.New(g, saga.Definition[string, string]{
-		Name: "order", Steps: []string{"reserve stock", "charge card", "ship"},
-		Run: func(ctx context.Context, r *saga.Run, _ string) (string, error) {
-			if _, err := saga.Step(ctx, r, "reserve stock", step("shelf 12", nil), undo); err != nil {
-				return "", err
-			}
-			return saga.Step(ctx, r, "charge card", step("", errors.New("the bank did not answer")), undo, saga.Parked())
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := order.Do(t.Context(), "acct-117", "order-1842", "2 books"); !errors.Is(err, semel.ErrParked) {
-		t.Fatalf("the saga ended with %v, want it stuck", err)
 	}
 }
 

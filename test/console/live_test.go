@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -12,8 +11,6 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/semel-go/semel"
-	"github.com/semel-go/semel/saga"
 	"github.com/semel-go/semel/store"
 )
 
@@ -111,35 +108,9 @@ func TestConsole_ReaderIsBusy_ChangeIsShownLater(t *testing.T) {
 // The page of a stuck compensation has an open part from the beginning.
 func TestConsole_StuckCompensation_RefreshesUnlessPaused(t *testing.T) {
 	s, ctx := newSite(t), browser(t)
-	k := s.stuckUndo(t)
+	k := s.stuckUndo(t, "t1")
 	do(ctx, t, chromedp.Navigate(s.page(k)), hasState("stuck"), chromedp.WaitVisible("details[open]"), press("Pause updates"), says("Paused at"))
 	s.release(t, k)
 	wantState(ctx, t, "stuck")
 	do(ctx, t, press("Resume updates"), hasState("waiting"))
-}
-
-// stuckUndo starts a saga of which a compensation fails.
-func (s *site) stuckUndo(t *testing.T) store.Key {
-	t.Helper()
-	g, err := semel.New(s.store, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	trip, err := saga.New(g, saga.Definition[string, string]{
-		Name: "trip", Steps: []string{"charge"}, UndoAttempts: 1,
-		Run: func(ctx context.Context, r *saga.Run, _ string) (string, error) {
-			if _, err := saga.Step(ctx, r, "charge", func(context.Context, saga.At) (string, error) { return "charged", nil },
-				func(context.Context, saga.At, string) error { return errors.New("the bank is down") }); err != nil {
-				return "", err
-			}
-			return "", semel.Final(errors.New("no seat"))
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := trip.Do(t.Context(), "ann", "t1", "a seat"); !errors.Is(err, semel.ErrParked) {
-		t.Fatalf("the saga ended with %v, want it stuck", err)
-	}
-	return saga.Key("trip", "ann", "t1")
 }
