@@ -172,13 +172,10 @@ func (c *Console) records(ctx context.Context, r *http.Request) (any, error) {
 		f.States = []store.State{s}
 	}
 	key := strings.TrimSpace(form.Key)
-	var match func(*store.Found) bool
-	if form.State == expired { // no state of a record
-		match = func(found *store.Found) bool { return found.Record.Expired(found.Now) }
-	}
+	f.Expired = form.State == expired // no state of a record
 	if key == "" {
 		var err error
-		data.List, err = c.read(ctx, f, match)
+		data.List, err = c.read(ctx, f, nil)
 		return data, err
 	}
 	asStored := store.Key{Operation: form.Operation, Tenant: f.Tenant, Value: key}
@@ -195,10 +192,8 @@ func (c *Console) records(ctx context.Context, r *http.Request) (any, error) {
 			}
 		}
 	}
+	f.Keys = []string{key, hashed.Value}
 	var err error
-	data.List, err = c.read(ctx, f, func(found *store.Found) bool {
-		k := found.Record.Key
-		return (match == nil || match(found)) && (k.Value == key || k.Value == hashed.Value || k.Short() == strings.ToLower(key))
-	})
+	data.List, err = c.read(ctx, f, nil)
 	return data, err
 }

@@ -48,7 +48,7 @@ func TestOverview_ManyCallsInDoubt_ReadsBoundedAndSaysSo(t *testing.T) {
 		}
 	}
 	s := serve(t, st, console.Options{})
-	s.want(s.get(""), http.StatusOK, "100&#43;", "The search was ended before it had read everything")
+	s.want(s.get(""), http.StatusOK, "100&#43;", `<span class="state stuck">0&#43;</span>`, "The search was ended before it had read everything")
 	if st.listed > 1200 {
 		t.Errorf("one look has read %d records in doubt", st.listed)
 	}
@@ -66,5 +66,22 @@ func TestOverview_EachKindOfTrouble_HasLink(t *testing.T) {
 		`<h2 id="doubt">`, `<h2 id="stuck">`, `href="records?state=processing"><strong>In flight</strong>`, `href="records?state=failed"><strong>Failed</strong>`)
 	if st.listed > 8 { // each of the four in doubt for each of the two lists
 		t.Errorf("two looks have read %d records, and four are in doubt", st.listed)
+	}
+}
+
+// The store looks for the records of a key, so that a search among many does not read them all.
+func TestRecords_SearchAndExpired_StoreFindsThem(t *testing.T) {
+	st := &counted{Store: memstore.New(nil)}
+	s := siteOver(t, st.Store, console.Options{})
+	s.seed()
+	s = serve(t, st, console.Options{})
+	for path, want := range map[string]int{
+		"records?key=parked": 1, "records?key=" + named("POST /payments", "ann", "parked").key.Short(): 1, "records?key=nobody": 0, "records?state=expired": 0,
+	} {
+		st.listed = 0
+		s.want(s.get(path), http.StatusOK)
+		if st.listed != want {
+			t.Errorf("%s: the store gave %d records, want %d", path, st.listed, want)
+		}
 	}
 }

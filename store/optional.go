@@ -1,8 +1,11 @@
 package store
 
 import (
+	"bytes"
 	"context"
+	"encoding/hex"
 	"iter"
+	"slices"
 	"time"
 )
 
@@ -25,6 +28,10 @@ type Filter struct {
 	Operation string
 	Tenant    string
 	States    []State
+	// Keys selects records by Key.Value, or by the hash that logs show (Key.Short).
+	Keys []string
+	// Expired selects records whose retention is over.
+	Expired bool
 	// Idle selects records that have not changed for at least this long.
 	Idle  time.Duration
 	Limit int
@@ -41,6 +48,12 @@ func (f *Filter) Match(r *Record, now time.Time) bool {
 	if f.Idle > 0 && now.Sub(r.Updated) < f.Idle {
 		return false
 	}
+	if f.Expired && !r.Expired(now) {
+		return false
+	}
+	if len(f.Keys) > 0 && !f.names(r.Key) {
+		return false
+	}
 	if len(f.States) == 0 {
 		return true
 	}
@@ -50,6 +63,30 @@ func (f *Filter) Match(r *Record, now time.Time) bool {
 		}
 	}
 	return false
+}
+
+// names reports whether k is among f.Keys.
+func (f *Filter) names(k Key) bool {
+	if slices.Contains(f.Keys, k.Value) {
+		return true
+	}
+	hashes := f.Hashes()
+	if len(hashes) == 0 {
+		return false
+	}
+	d := k.Digest()
+	return slices.ContainsFunc(hashes, func(h []byte) bool { return bytes.Equal(h, d[:len(h)]) })
+}
+
+// Hashes returns each of f.Keys that can be a hash of Key.Short, as the first four bytes of a
+// Key.Digest.
+func (f *Filter) Hashes() (hashes [][]byte) {
+	for _, k := range f.Keys {
+		if b, err := hex.DecodeString(k); err == nil && len(b) == 4 {
+			hashes = append(hashes, b)
+		}
+	}
+	return hashes
 }
 
 // InDoubt reports whether f selects only records in doubt, whose state is Unknown.

@@ -102,7 +102,7 @@ func (s *Store) page(ctx context.Context, f *store.Filter, from place) (page []l
 	}
 	last := from.pagesAfter(sweepPages)
 	rows, err := s.ownPool.Query(ctx, s.parts[from.part].list, from.tid(), last.tid(), table.OrNull([]byte(f.Operation)), table.OrNull([]byte(f.Tenant)),
-		table.StateBits(f.States), table.Micros(max(f.Idle, 0), true).Int64, int64(pageSize))
+		table.StateBits(f.States), table.Micros(max(f.Idle, 0), true).Int64, int64(pageSize), f.Expired, table.Bytes(f.Keys), f.Hashes())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/semel-go/semel/store"
@@ -12,6 +13,7 @@ import (
 var listChecks = []check{
 	{"returns each record unchanged", listAll},
 	{"filters by operation, tenant and state", listFilters},
+	{"filters by key and by the hash that logs show", listKeys},
 	{"finds the records in doubt, however they came into doubt", listDoubts},
 	{"filters by idle time", listIdle},
 	{"keeps the limit", listLimit},
@@ -103,6 +105,42 @@ func listFilters(b *bed) {
 					b.Errorf("List(%+v) gave %d records, want %d", f, len(got), want)
 				}
 			}
+		}
+	}
+}
+
+func listKeys(b *bed) {
+	order := b.put(store.Key{Operation: "pay", Tenant: "t", Value: "order-17"}, store.Completed, long).Key // its ID begins with its place in an order
+	again := b.put(store.Key{Operation: "refund", Tenant: "u", Value: "order-17"}, store.Unknown, long).Key
+	shared := b.put(store.Key{Operation: "pay", Value: "8e03978e-40d5-43dd-bc93-6894a57f9324"}, store.Processing, long).Key
+	like := b.put(store.Key{Operation: "pay", Tenant: "t", Value: order.Short()}, store.Failed, long).Key // a key that looks like a hash
+	bytes := b.put(store.Key{Operation: "p\xffy", Tenant: "t\xff", Value: "k\xff"}, store.Released, long).Key
+	for _, c := range []struct {
+		filter store.Filter
+		want   []store.Key
+	}{
+		{store.Filter{Keys: []string{}}, []store.Key{order, again, shared, like, bytes}},
+		{store.Filter{Keys: []string{"order-17"}}, []store.Key{order, again}},
+		{store.Filter{Keys: []string{"order-17"}, Operation: "pay"}, []store.Key{order}},
+		{store.Filter{Keys: []string{"order-17"}, States: []store.State{store.Unknown}}, []store.Key{again}},
+		{store.Filter{Keys: []string{"order-17"}, States: []store.State{store.Completed, store.Failed}}, []store.Key{order}},
+		{store.Filter{Keys: []string{"order-1"}}, nil},
+		{store.Filter{Keys: []string{"Order-17"}}, nil},
+		{store.Filter{Keys: []string{order.Short()}}, []store.Key{order, like}},
+		{store.Filter{Keys: []string{strings.ToUpper(shared.Short()), "order-17"}}, []store.Key{shared, order, again}},
+		{store.Filter{Keys: []string{again.Short(), bytes.Short()}}, []store.Key{again, bytes}},
+		{store.Filter{Keys: []string{again.Short(), bytes.Short(), "nobody"}}, []store.Key{again, bytes}},
+		{store.Filter{Keys: []string{"nobody", bytes.Value, like.Short()}}, []store.Key{bytes, like}},
+		{store.Filter{Keys: []string{"00000000", "nobody"}}, nil},
+	} {
+		got := b.list(c.filter)
+		for _, k := range c.want {
+			if _, ok := got[k]; !ok {
+				b.Errorf("List(%+v) leaves out %+v", c.filter, k)
+			}
+		}
+		if len(got) != len(c.want) {
+			b.Errorf("List(%+v) gave %d records, want %d", c.filter, len(got), len(c.want))
 		}
 	}
 }
@@ -227,6 +265,7 @@ func listBreak(b *bed) {
 }
 
 func listOver(b *bed) {
+	b.put(key("lasts"), store.Completed, long)
 	for _, s := range states[:5] {
 		was := b.put(key(s.String()), s, b.short())
 		b.outlive(was.Key)
@@ -235,6 +274,14 @@ func listOver(b *bed) {
 			b.Errorf("List leaves out a %v record whose time is up", s)
 		} else if d := diff(was, f.Record); d != "" {
 			b.Errorf("List gave a %v record whose time is up changed: %s", s, d)
+		}
+		if _, ok := b.list(store.Filter{Expired: true})[was.Key]; ok != !was.Expires.IsZero() {
+			b.Errorf("List of the expired records has the %v one whose time is up: %v", s, ok)
+		}
+	}
+	for k, f := range b.list(store.Filter{Expired: true}) {
+		if !f.Record.Expired(f.Now) {
+			b.Errorf("List of the expired records gave %q, which is %v and has not expired", k.Value, f.Record.State)
 		}
 	}
 }

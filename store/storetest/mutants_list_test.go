@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"iter"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -142,6 +143,24 @@ var listMutants = []mutant{
 	})},
 	{"an empty list of states is none", "list", listWith(func(f store.Filter, r *store.Record, now time.Time) bool {
 		return (f.States == nil || len(f.States) > 0) && f.Match(r, now)
+	})},
+	{"the key is not looked at", "list", listWith(func(f store.Filter, r *store.Record, now time.Time) bool {
+		f.Keys = nil
+		return f.Match(r, now)
+	})},
+	{"only the first key is looked for", "list", listWith(func(f store.Filter, r *store.Record, now time.Time) bool {
+		f.Keys = f.Keys[:min(1, len(f.Keys))]
+		return f.Match(r, now)
+	})},
+	{"a hash is not looked for", "list", listWith(func(f store.Filter, r *store.Record, now time.Time) bool {
+		return f.Match(r, now) && (len(f.Keys) == 0 || slices.Contains(f.Keys, r.Key.Value))
+	})},
+	{"a key that looks like a hash is not found", "list", listWith(func(f store.Filter, r *store.Record, now time.Time) bool {
+		return f.Match(r, now) && (len(f.Hashes()) == 0 || !slices.Contains(f.Keys, r.Key.Value))
+	})},
+	{"expiry is not looked at", "list", listWith(func(f store.Filter, r *store.Record, now time.Time) bool {
+		f.Expired = false
+		return f.Match(r, now)
 	})},
 	{"idle is not looked at", "list", listWith(func(f store.Filter, r *store.Record, now time.Time) bool {
 		f.Idle = 0

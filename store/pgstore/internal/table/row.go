@@ -161,6 +161,14 @@ func OrNull(b []byte) []byte {
 	return b
 }
 
+// Bytes are the bytes of some texts, or null if there are none.
+func Bytes(texts []string) (all [][]byte) {
+	for _, t := range texts {
+		all = append(all, []byte(t))
+	}
+	return all
+}
+
 // ProposalArgs are the parameters of statements that write a whole row. The slice has
 // capacity for a few more.
 func ProposalArgs(id pgtype.UUID, p *store.Proposal) ([]any, error) {

@@ -67,6 +67,8 @@ func NewStatements(schema, clock string, relaxed, spelled bool) *Statements {
 			(SELECT now FROM c), (SELECT now FROM c), 1, (SELECT greatest(m.swept_fence + 1, c.now) FROM c CROSS JOIN `+schema+`.semel_meta m WHERE m.one = 1)`,
 		"{completed}", isCompleted, "{completed.packed}", completedColumns,
 		"{short wait}", "set_config('lock_timeout', '"+ShortLockTimeout+"', true)",
+		// The first bytes of store.Key.Digest.
+		"{short}", "substr(sha256(int4send(octet_length(r.operation)) || r.operation || int4send(octet_length(r.tenant)) || r.tenant || int4send(octet_length(r.key)) || r.key), 1, 4)",
 		"{expired}", "r.format = 1 AND r.state IN (3, 4, 5) AND r.expires <> 0",
 	)
 	var guards, current []string
@@ -255,6 +257,8 @@ func NewStatements(schema, clock string, relaxed, spelled bool) *Statements {
 				WHERE r.ctid > $1::text::tid AND r.ctid < $2::text::tid
 				AND ($3::bytea IS NULL OR r.operation = $3::bytea) AND ($4::bytea IS NULL OR r.tenant = $4::bytea)
 				AND ($5::bigint = 0 OR (1 << r.state) & $5::bigint <> 0) AND ($6::bigint = 0 OR r.updated <= c.now - $6::bigint)
+				AND (NOT $8::boolean OR r.expires <> 0 AND r.expires <= c.now)
+				AND ($9::bytea[] IS NULL OR r.key = ANY ($9::bytea[]) OR $10::bytea[] IS NOT NULL AND {short} = ANY ($10::bytea[]))
 				ORDER BY r.ctid LIMIT $7::bigint)
 			SELECT c.now, w.pages, ex.at::text, {ex.cols} FROM c CROSS JOIN w LEFT JOIN o ex ON true ORDER BY ex.at`,
 	}
