@@ -32,6 +32,16 @@ var consoles = []Mutant{
 		Old: "case most > 0 && seen > most: l.Late = true", New: "case most > 0 && seen > most:",
 	},
 	{
+		Name: "console: a search reads all records", Rule: "limits",
+		Dir: consoleDir, Func: "(*Console).records", Package: consoleDir, Run: "TestRecords_SearchAndExpired",
+		Old: "f.Keys = []string{key, hashed.Value}", New: "_ = hashed",
+	},
+	{
+		Name: "console: a list that is not whole has a count as if it were", Rule: "console",
+		Dir: consoleDir, Func: "list.Count", Package: consoleDir, Run: "TestOverview_ManyCallsInDoubt",
+		Old: "l.More || !l.Whole()", New: "l.More",
+	},
+	{
 		Name: "console: hidden bodies are shown", Rule: "console",
 		Dir: consoleDir, Func: "(*Console).answerOf", Package: consoleDir, Run: "TestRecord_Bodies",
 		Old: "!c.options.ShowBodies", New: "c.options.Retention < 0",

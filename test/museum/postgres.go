@@ -211,6 +211,11 @@ var postgreses = []Mutant{
 		Old: "r.settlement.State == store.Unknown", New: "false",
 	},
 	{
+		Name: "PostgreSQL: a search by hash finds no key of a tenant", Rule: "listed",
+		Dir: "store/pgstore/internal/table", Func: "NewStatements", Package: postgres, Run: "TestConformance$/list",
+		Old: "int4send(octet_length(r.tenant)) || r.tenant", New: "int4send(0)",
+	},
+	{
 		Name: "PostgreSQL: a record that leaves doubt stays in the table of doubts", Rule: "listed",
 		Dir: "store/pgstore/internal/table", Func: "(*Statements).SwapOf", Package: postgres, Run: "TestDoubts_WrittenWithRecord",
 		Old: "from == store.Unknown && to != store.Unknown", New: "false",

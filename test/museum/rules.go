@@ -33,7 +33,7 @@ var rules = map[string]string{
 	"policy":     "the stricter policy of record and call applies, also in doubt",
 	"doubt":      "only NoEffect and Final say that there is no effect",
 	"console":    "the console decides for named operators, about what they have seen, and shows no more than it may, and says what is missing",
-	"listed":     "each record in doubt is in the list of them, and no other is",
+	"listed":     "each record in doubt is in the list of them, and no other is; a search finds each record that fits",
 	"limits":     "a tenant that is over its limits takes nothing from others",
 	"scope":      "equal keys of two scopes never meet",
 	"atomic":     "the record and the handler's writes commit together or not at all",

@@ -13,6 +13,11 @@ var sqlites = []Mutant{
 		Old: "if r.Seen() == seen {", New: "if true {",
 	},
 	{
+		Name: "SQLite: a search by hash finds no key of a tenant", Rule: "listed",
+		Dir: lite, Func: "var statements", Package: lite, Run: "TestConformance$/list",
+		Old: "semel_short(operation, tenant, key)", New: "semel_short(operation, '', key)",
+	},
+	{
 		Name: "SQLite: a settlement does not compare the owner", Rule: "rule 4", Parent: "M1: Powertools, River",
 		Dir: lite, Func: "var statements", Package: lite, Run: "TestConformance$/settle",
 		Old: `
