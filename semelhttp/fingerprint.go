@@ -156,15 +156,46 @@ func mediaType(header http.Header) (media, boundary string) {
 // maxParts is the most parts that are compared one by one.
 const maxParts = 10_000
 
-var errManyParts = errors.New("the multipart body has too many parts")
+// maxPartHead is about the largest head of a part, in bytes, for a body that is compared by
+// its parts. Package multipart holds a head several times, or quotes it in an error.
+const maxPartHead = 64 << 10
+
+var (
+	errManyParts = errors.New("the multipart body has too many parts")
+	errLongHead  = errors.New("a part of the multipart body has a head that is too long")
+)
+
+// headReader reads at most left bytes while the head of a part is read.
+type headReader struct {
+	body io.Reader
+	left int64 // negative: no limit
+}
+
+// Read implements io.Reader.
+func (h *headReader) Read(p []byte) (int, error) {
+	switch {
+	case h.left < 0:
+		return h.body.Read(p)
+	case h.left == 0:
+		return 0, errLongHead
+	}
+	n, err := h.body.Read(p[:min(int64(len(p)), h.left)])
+	h.left -= int64(n)
+	return n, err
+}
 
 // hashParts hashes a multipart body by the headers and the bytes of its parts, so that
 // the boundary between them does not count.
 func hashParts(body io.Reader, boundary string) ([]byte, error) {
 	all := sha256.New()
-	parts := multipart.NewReader(body, boundary)
+	// After this a head that the end of the body cuts off is malformed, and package multipart
+	// does not take the end of the body for the last boundary.
+	in := &headReader{body: io.MultiReader(body, strings.NewReader("\r\nx\r\n"))}
+	parts := multipart.NewReader(in, boundary)
 	for range maxParts {
+		in.left = maxPartHead
 		part, err := parts.NextRawPart()
+		in.left = -1
 		if err == io.EOF { // a wrapped one means that the end is missing
 			return all.Sum(nil), nil
 		}

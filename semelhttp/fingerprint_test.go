@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -229,5 +230,70 @@ func TestPayload_MultipartWithTooManyParts_ComparesBytes(t *testing.T) {
 	}
 	if sum(t, nil, form("one", "--one--", parts[:100]...)) != sum(t, nil, form("two", "--two--", parts[:100]...)) {
 		t.Error("parts without a header are not compared")
+	}
+}
+
+// A client chooses the head of a part, so it must not cost memory of many times its size, nor
+// be left out of the comparison.
+func TestPayload_MultipartWithLongHead_MemoryBounded(t *testing.T) {
+	const size = 4 << 20
+	for name, body := range map[string]string{
+		"no colon":   "--b\r\n" + strings.Repeat("\x00", size),
+		"one header": "--b\r\nA: " + strings.Repeat("x", size) + "\r\n\r\n\r\n--b--\r\n",
+		"second":     "--b\r\n\r\nfirst\r\n--b\r\nA: " + strings.Repeat("x", size) + "\r\n\r\n\r\n--b--\r\n",
+		"cut off":    "--b\r\nA: " + strings.Repeat("x", size),
+		"preamble":   strings.Repeat("x\r\n", size/3) + "--b\r\n\r\nfirst\r\n--b--\r\n",
+	} {
+		hashed := func(body string) string {
+			r := httptest.NewRequest("POST", "/upload", strings.NewReader(body))
+			r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
+			return sum(t, nil, r)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		first := hashed(body)
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 3<<20 {
+			t.Errorf("%s: allocated %d KiB for a body of %d KiB", name, n>>10, size>>10)
+		}
+		if hashed(body) != first {
+			t.Errorf("%s: a repeat has another payload", name)
+		}
+		other := []byte(body)
+		other[size/2] ^= 1
+		if hashed(string(other)) == first {
+			t.Errorf("%s: another body has the same payload", name)
+		}
+	}
+}
+
+// Large parts are not large heads.
+func TestPayload_MultipartWithLargeParts_BoundaryDoesNotCount(t *testing.T) {
+	hashed := func(boundary string) string {
+		part := "--" + boundary + "\r\nContent-Disposition: form-data; name=\"f\"\r\n\r\n" + strings.Repeat("x", 3*maxPartHead) + "\r\n"
+		r := httptest.NewRequest("POST", "/upload", strings.NewReader(part+part+"--"+boundary+"--\r\n"))
+		r.Header.Set("Content-Type", "multipart/form-data; boundary="+boundary)
+		return sum(t, nil, r)
+	}
+	if hashed("one") != hashed("two") {
+		t.Error("a repeat with another boundary has another payload")
+	}
+}
+
+// The last part of a body can be cut off in its head, and its boundary can end the body.
+func TestPayload_MultipartEndsEarly_Compared(t *testing.T) {
+	hashed := func(boundary, body string) string {
+		r := httptest.NewRequest("POST", "/upload", strings.NewReader(strings.ReplaceAll(body, "*", "--"+boundary)))
+		r.Header.Set("Content-Type", "multipart/form-data; boundary="+boundary)
+		return sum(t, nil, r)
+	}
+	const whole = "*\r\nA: 1\r\n\r\nhello\r\n*"
+	if hashed("one", whole+"--") != hashed("two", whole+"--\r\n") {
+		t.Error("the line end after the last boundary counts")
+	}
+	for _, c := range [][2]string{{"\r\nA: 1", "\r\nA: 2"}, {"\r\nA: 1\r\n", "\r\nA: 2\r\n"}, {"\r\nA: 1", "--\r\n"}, {"\r\n", "--\r\n"}} {
+		if hashed("one", whole+c[0]) == hashed("one", whole+c[1]) {
+			t.Errorf("%q and %q have the same payload", c[0], c[1])
+		}
 	}
 }

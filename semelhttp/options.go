@@ -41,7 +41,8 @@ type Options struct {
 	// Payload is what requests with one key must have in common. Nil: the method, the
 	// path, the raw query, the media type, the FingerprintHeaders and all bytes of the
 	// body. A multipart body is compared by its parts, because each repeat may have
-	// another boundary. An error is the client's fault: 400.
+	// another boundary, unless the head of a part is over 64 KiB. An error is the client's
+	// fault: 400.
 	Payload func(r *http.Request, body io.Reader) (semel.Payload, error)
 	// FingerprintHeaders are the request headers that requests with one key must have
 	// in common, because they change what a request means; "Host" stands for the host
