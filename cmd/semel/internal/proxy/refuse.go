@@ -1,12 +1,14 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"time"
 
+	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/cmd/semel/internal/hook"
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/limit"
@@ -44,7 +46,7 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, why semelhttp.Pro
 		}
 	}
 	level := slog.LevelDebug
-	if why.Status >= http.StatusInternalServerError && !full && !errors.Is(why.Err, scope.ErrFetching) && !errors.Is(why.Err, scope.ErrOutdated) { // strangers could write many lines
+	if why.Status >= http.StatusInternalServerError && !full && !byStranger(r, why.Err) {
 		level = slog.LevelWarn
 	}
 	if p.events.Enabled(r.Context(), level) { // a flood of refusals makes no fields that nobody reads
@@ -54,6 +56,13 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, why semelhttp.Pro
 		panic(http.ErrAbortHandler) // closes the connection: nobody would read the answer
 	}
 	problem.Write(w, why)
+}
+
+// byStranger reports whether anybody can cause the error of a refusal, as often as they like:
+// by a token with an unknown key, or by a request whose client hangs up. It is no warning then.
+func byStranger(r *http.Request, err error) bool {
+	hungUp := errors.Is(err, semel.ErrCanceled) || r.Context().Err() != nil && errors.Is(err, context.Canceled)
+	return hungUp || errors.Is(err, scope.ErrFetching) || errors.Is(err, scope.ErrOutdated)
 }
 
 // requestFields are the fields of each log line about a request: operation, tenant and key
