@@ -9,6 +9,21 @@ var sidecars = []Mutant{
 		Old: "wait = min(wait, time.Until(end)/4)", New: "wait = time.Until(end)",
 	},
 	{
+		Name: "a client that hangs up writes a warning about the store", Rule: "limits",
+		Dir: sidecar, Func: "byStranger", Package: sidecar, Run: "TestRefuse_ClientHangsUp",
+		Old: "return hungUp ||", New: "return hungUp && r == nil ||",
+	},
+	{
+		Name: "a look-alike of a protected name with an underscore passes", Rule: "scope",
+		Dir: sidecar, Func: "(*router).ambiguous", Package: sidecar, Run: "TestHeader_HyphenLooksProtected",
+		Old: "d.lookalikes[plain] && !d.protected[name]", New: "d.lookalikes == nil",
+	},
+	{
+		Name: "the authorizer is not told the tenant in a name with an underscore", Rule: "scope",
+		Dir: hooks, Func: "(*Hook).lookalike", Package: sidecar, Run: "TestAuthorize_TenantInHeaderWithUnderscore",
+		Old: "(own || !h.protected[name])", New: "(own || h != nil)",
+	},
+	{
 		Name: "a tenant that is over its limit is refused as fast as it sends", Rule: "limits",
 		Dir: sidecar, Func: "(*Proxy).refuse", Package: sidecar, Run: "TestLimits_TenantRefused",
 		Old: "!p.pause(r)", New: "false",

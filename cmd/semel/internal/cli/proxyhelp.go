@@ -106,7 +106,7 @@ Anything else is "not known" too: another status than 200, another Content-Type 
 
 REPLAYS AND RIGHTS (--authorize-url)
 
-Before a kept answer is shown, and before each refusal that tells that the key was used before (409, 422), a GET with the headers of the request, without its body, its conditions (If-*), Range and names with an underscore, and with X-Forwarded-Method, -Uri, -Host, -Proto and -For goes to this URL. Other X-Forwarded- headers are left out, unless the tenant is in them or --protected-headers names them. 2xx shows the answer; 401 and 403 are given to the client; anything else is 503. A first request is not asked about: the service does that.
+Before a kept answer is shown, and before each refusal that tells that the key was used before (409, 422), a GET with the headers of the request, without its body, its conditions (If-*) and Range, and with X-Forwarded-Method, -Uri, -Host, -Proto and -For goes to this URL. Other X-Forwarded- headers, and names with an underscore, are left out, unless the tenant is in them or --protected-headers names them. 2xx shows the answer; 401 and 403 are given to the client; anything else is 503. A first request is not asked about: the service does that.
 
 REFUSALS (RFC 9457)
 

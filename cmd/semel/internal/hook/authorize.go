@@ -64,10 +64,18 @@ func (h *Hook) Authorize(r *http.Request) error {
 	return &Denied{Status: http.StatusServiceUnavailable, Err: errors.New("the answer is " + res.Status + ", neither 2xx nor 401 nor 403")}
 }
 
+// lookalike reports whether a name has an underscore, because many servers take
+// X_Forwarded_Uri for X-Forwarded-Uri. A protected name is none, because the proxy refuses
+// requests that have it in another spelling, too.
+func (h *Hook) lookalike(name string) bool {
+	own := slices.Contains(ownForwarded, textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(name, "_", "-")))
+	return strings.Contains(name, "_") && (own || !h.protected[name])
+}
+
 // asked returns the headers of r without the headers of its connection and its
-// body, without conditions and ranges, and without names that have an underscore. Of the
-// incoming X-Forwarded-* headers it keeps the protected ones, and with trust -For, -Host
-// and -Proto.
+// body, without conditions and ranges, and without names that have an underscore and are
+// not protected. Of the incoming X-Forwarded-* headers it keeps the protected ones, and
+// with trust -For, -Host and -Proto.
 func (h *Hook) asked(r *http.Request) http.Header {
 	out := maps.Clone(r.Header)
 	for _, line := range r.Header["Connection"] {
@@ -80,7 +88,7 @@ func (h *Hook) asked(r *http.Request) http.Header {
 		case strings.HasPrefix(name, "X-Forwarded-") && (!h.protected[name] || slices.Contains(ownForwarded, name)),
 			strings.HasPrefix(name, "Proxy-"), strings.HasPrefix(name, "Content-"), strings.HasPrefix(name, "Semel-"),
 			strings.HasPrefix(name, "If-"), // conditions concern the answer of the service only
-			strings.Contains(name, "_"):    // many servers take X_Forwarded_Uri for X-Forwarded-Uri
+			h.lookalike(name):
 			delete(out, name)
 		}
 	}

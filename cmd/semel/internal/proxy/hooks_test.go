@@ -104,6 +104,25 @@ func TestAuthorize_TenantInForwardedHeader_Sent(t *testing.T) {
 	}
 }
 
+// Some gateways name the user in a header with an underscore.
+func TestAuthorize_TenantInHeaderWithUnderscore_Sent(t *testing.T) {
+	asked := make(chan http.Header, 1)
+	auth := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.Header.Clone() }))
+	defer auth.Close()
+	s := play(t, created(), "scope: header:SM_USER\nprotected-headers: [SM_GROUP, X_Forwarded_Uri]\nauthorize-url: "+auth.URL+"\n")
+	headers := []string{"SM_USER", "ann", "SM_GROUP", "sales", "X_Forwarded_Uri", "/public", "X_Other", "1"}
+	s.pay("k", headers...)
+	if r := s.pay("k", headers...); !r.replayed() {
+		t.Fatalf("%+v", r)
+	}
+	got := <-asked
+	for name, want := range map[string]string{"Sm_user": "ann", "Sm_group": "sales", "X_forwarded_uri": "", "X_other": "", "X-Forwarded-Uri": "/pay"} {
+		if got.Get(name) != want {
+			t.Errorf("%s: the authorizer got %q, want %q", name, got[name], want)
+		}
+	}
+}
+
 // oracle answers --reconcile-url as it is told.
 type oracle struct {
 	*httptest.Server

@@ -71,7 +71,8 @@ func New(parts Parts) (*Proxy, error) {
 	}
 	c := p.Config
 	p.paced = newPacedStore(p.counts.Store(p.Store))
-	p.router = &router{protected: protectedNames(c.KeyHeaders, p.Rule.Headers(), c.Protected), keyHeaders: httpname.Canonical(c.KeyHeaders), scope: p.Rule, maxBody: c.MaxBody, bodyTimeout: c.BodyTimeout,
+	protected := protectedNames(c.KeyHeaders, p.Rule.Headers(), c.Protected)
+	p.router = &router{protected: protected, lookalikes: lookalikesOf(protected), keyHeaders: httpname.Canonical(c.KeyHeaders), scope: p.Rule, maxBody: c.MaxBody, bodyTimeout: c.BodyTimeout,
 		writeTimeout: c.WriteTimeout, limits: limit.New(c.Limits, nil), warnOfLimit: p.warnOfLimit, peers: newPeers(&c.Connections), upgrades: c.Upgrades, origins: c.RefusalOrigins}
 	if p.observer != nil {
 		p.observer.router = p.router

@@ -21,7 +21,9 @@ import (
 type router struct {
 	// protected are the headers that decide the tenant or the key, or that many
 	// upstreams rely on. They must reach the upstream unchanged.
-	protected  map[string]bool
+	protected map[string]bool
+	// lookalikes are the protected names that have an underscore, with hyphens instead.
+	lookalikes map[string]bool
 	keyHeaders []string
 	scope      scope.Rule
 	maxBody    int64          // the largest body in which a key is looked for, in bytes
@@ -143,15 +145,33 @@ func (d *router) removesProtected(lines []string) bool {
 	return false
 }
 
+// lookalikesOf returns the names that have an underscore, with hyphens instead.
+func lookalikesOf(names map[string]bool) map[string]bool {
+	found := map[string]bool{}
+	for name := range names {
+		if strings.Contains(name, "_") {
+			found[hyphened(name)] = true
+		}
+	}
+	return found
+}
+
+func hyphened(name string) string {
+	return textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(name, "_", "-"))
+}
+
 // ambiguous reports whether an upstream can mistake a header for a protected
 // one: many servers (CGI, WSGI, Rack) treat an underscore like a hyphen.
 func (d *router) ambiguous(h http.Header) bool {
 	for name := range h {
-		if !strings.Contains(name, "_") {
-			continue
+		plain := name
+		if strings.Contains(name, "_") {
+			plain = hyphened(name)
+			if d.protected[plain] || strings.HasPrefix(plain, "Semel-") {
+				return true
+			}
 		}
-		name = textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(name, "_", "-"))
-		if d.protected[name] || strings.HasPrefix(name, "Semel-") {
+		if d.lookalikes[plain] && !d.protected[name] {
 			return true
 		}
 	}

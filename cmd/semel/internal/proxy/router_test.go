@@ -87,6 +87,19 @@ func TestHeader_UnderscoreLooksProtected_Refused(t *testing.T) {
 	}
 }
 
+// A service that reads HTTP_SM_USER cannot tell the headers SM_USER and SM-User apart.
+func TestHeader_HyphenLooksProtected_Refused(t *testing.T) {
+	s := play(t, created(), "scope: header:SM_USER\n")
+	for _, name := range []string{"SM-User", "sm-user"} {
+		if r := s.pay("k", "SM_USER", "ann", name, "eve"); r.status != 400 || !strings.Contains(r.body, `"ambiguous_header"`) {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	if r := s.pay("k", "SM_USER", "ann", "SM-Other", "1"); r.status != 201 {
+		t.Errorf("an innocent one: %+v", r)
+	}
+}
+
 func TestUpgrade_WithKey_Refused(t *testing.T) {
 	s := play(t, created(), "scope: single\nrequire-key: false\nrules: [{match: /free/, pass-through: true}]\n")
 	upgrade := []string{"Connection", "Upgrade", "Upgrade", "websocket"}
