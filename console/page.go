@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/outbox"
@@ -174,6 +175,9 @@ func (p page) path() string {
 	return p.name
 }
 
+// actTime is how long an act may take. A stop of semel console waits a little longer.
+const actTime = 20 * time.Second
+
 // change carries out a form, and sends the browser to the page that tells the result.
 func (c *Console) change(p page) http.Handler {
 	const most = 1 << 20 // bytes of a form
@@ -187,7 +191,11 @@ func (c *Console) change(p page) http.Handler {
 			if err = r.ParseForm(); err != nil {
 				err = badInput("The form could not be read: " + err.Error())
 			} else {
-				which, err = p.act(r.Context(), operator, r.PostForm)
+				// An act goes on to its end if the browser drops the request, as after a
+				// double click, because a part of a decision is no decision.
+				ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), actTime)
+				defer cancel()
+				which, err = p.act(ctx, operator, r.PostForm)
 			}
 		}
 		if err != nil {

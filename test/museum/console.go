@@ -141,4 +141,9 @@ var consoles = []Mutant{
 		Dir: consoleDir, Func: "frame.Mark", Package: consoleDir, Run: "TestChange_Mistake_MarksTheField",
 		Old: "f.Error == nil || f.Error.Field != field", New: "f.Operator != field",
 	},
+	{
+		Name: "console: a browser that hangs up cuts a decision in its middle", Rule: "console",
+		Dir: consoleDir, Func: "(*Console).change", Package: consoleDir, Run: "TestChange_BrowserHangsUp",
+		Old: "context.WithoutCancel(r.Context())", New: "r.Context()",
+	},
 }

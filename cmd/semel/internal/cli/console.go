@@ -183,7 +183,7 @@ func serveConsole(ctx context.Context, log *slog.Logger, listener net.Listener, 
 	case <-ctx.Done():
 	}
 	stop()
-	const grace = 5 * time.Second
+	const grace = 22 * time.Second // an act of an operator may take 20 s
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
 	if server.Shutdown(within) != nil {
