@@ -69,4 +69,9 @@ var audits = []Mutant{
 		Dir: "cmd/semel/internal/audit", Func: "(*Trail).write", Package: "cmd/semel/internal/audit", Run: "TestDo_FileEndsWithPartOfLine",
 		Old: "t.endsInLine()", New: "false",
 	},
+	{
+		Name: "audit: acts are written to a file that was rotated away", Rule: "audit",
+		Dir: "cmd/semel/internal/audit", Func: "(*Trail).follow", Package: "cmd/semel/internal/audit", Run: "TestBegin_FileIsRotatedOrRemoved",
+		Old: "err == nil && os.SameFile(opened, at)", New: "err != nil || os.SameFile(opened, at) || at.Size() == 0",
+	},
 }

@@ -101,6 +101,7 @@ type entry struct {
 // Trail is an open file of acts. The nil Trail writes nothing. Safe for concurrent use;
 // several processes may write to one file.
 type Trail struct {
+	path   string
 	mu     sync.Mutex
 	file   *os.File
 	failed bool // the last write: a part of its line may be in the file
@@ -112,6 +113,14 @@ func Open(path string) (*Trail, error) {
 	if path == "" {
 		return nil, nil
 	}
+	f, err := openFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Trail{path: path, file: f}, nil
+}
+
+func openFile(path string) (*os.File, error) {
 	_, err := os.Stat(path)
 	isNew := errors.Is(err, fs.ErrNotExist)
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
@@ -121,10 +130,7 @@ func Open(path string) (*Trail, error) {
 	if err == nil && isNew {
 		err = syncDir(filepath.Dir(path))
 	}
-	if err != nil {
-		return nil, err
-	}
-	return &Trail{file: f}, nil
+	return f, err
 }
 
 // syncDir makes the name of a new file durable. Windows has no such request.
@@ -195,6 +201,9 @@ func (t *Trail) write(e *entry) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if err := t.follow(); err != nil {
+		return err
+	}
 	line = append(line, '\n')
 	if t.failed || t.endsInLine() {
 		line = append([]byte{'\n'}, line...)
@@ -204,6 +213,29 @@ func (t *Trail) write(e *entry) error {
 		return err
 	}
 	return t.file.Sync()
+}
+
+// follow opens the file at the path again if the open file is not there any more. Another
+// program has removed or renamed it, as logrotate does, and nobody would read the lines.
+func (t *Trail) follow() error {
+	opened, err := t.file.Stat()
+	if err != nil {
+		return err
+	}
+	at, err := os.Stat(t.path)
+	switch {
+	case err == nil && os.SameFile(opened, at):
+		return nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	f, err := openFile(t.path)
+	if err != nil {
+		return err
+	}
+	_ = t.file.Close() // each line in it is on the disk
+	t.file, t.failed = f, false
+	return nil
 }
 
 // endsInLine reports whether the file ends with a part of a line. Another process may be

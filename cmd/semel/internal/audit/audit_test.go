@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -133,5 +134,75 @@ func TestOpen_NoPath_WritesNothing(t *testing.T) {
 	did := errors.New("did it")
 	if _, err := trail.Do(Act{}, func() error { return did }); !errors.Is(err, did) || trail.Close() != nil {
 		t.Errorf("error %v, want the act's", err)
+	}
+}
+
+// The console opens the file once, and a rotation may come at any time, also during an act.
+func TestBegin_FileIsRotatedOrRemoved_WritesToTheNewOne(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows does not rename a file that is open")
+	}
+	for name, replace := range map[string]func(path string) error{
+		"renamed": func(path string) error { return os.Rename(path, path+".1") },
+		"removed": os.Remove,
+		"renamed, a new one": func(path string) error {
+			return errors.Join(os.Rename(path, path+".1"), os.WriteFile(path, nil, 0o600))
+		},
+	} {
+		path := filepath.Join(t.TempDir(), "trail")
+		trail, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer trail.Close()
+		act := func(do func() error) {
+			if _, err := trail.Do(Act{Act: "resolve"}, do); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		lines := func() int {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			return strings.Count(string(text), "\n")
+		}
+		act(func() error { return nil })
+		if err := replace(path); err != nil {
+			t.Fatal(err)
+		}
+		act(func() error { return nil })
+		if n := lines(); n != 2 {
+			t.Errorf("%s: %d lines, want 2", name, n)
+		}
+		act(func() error { return replace(path) })
+		if n := lines(); n != 1 {
+			t.Errorf("%s: %d lines after a rotation during the act, want the result", name, n)
+		}
+	}
+}
+
+// If the new file cannot be made, the act must not happen.
+func TestBegin_DirectoryIsGone_Refused(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows does not remove a file that is open")
+	}
+	dir := filepath.Join(t.TempDir(), "dir")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	trail, err := Open(filepath.Join(dir, "trail"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer trail.Close()
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	_, err = trail.Do(Act{Act: "resolve"}, func() error { t.Error("the act happened"); return nil })
+	if !errors.Is(err, ErrNotWritten) {
+		t.Errorf("%v, want ErrNotWritten", err)
 	}
 }
