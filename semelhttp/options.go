@@ -36,7 +36,8 @@ type Options struct {
 	// KeyFrom makes the key of a request that has none, for example from the fields of
 	// its body that identify the operation. Clients' own keys belong to the same tenant,
 	// so give the made keys a prefix that clients do not use. An empty key means that
-	// there is none. An error is the client's fault: 400.
+	// there is none. An error is the client's fault: 400. One that wraps
+	// semel.ErrUnavailable is not: 503.
 	KeyFrom func(r *http.Request, body io.Reader) (string, error)
 	// Payload is what requests with one key must have in common. Nil: the method, the
 	// path, the raw query, the media type, the FingerprintHeaders and all bytes of the

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,6 +40,8 @@ func (c *config) newCall(r *http.Request, tenant TenantFunc, s *spool) (call sem
 	if !found {
 		key, err = c.KeyFrom(r, s.reader())
 		switch err = driver.ReadableError(err); {
+		case errors.Is(err, semel.ErrUnavailable):
+			return call, true, problem(CodeStoreUnavailable, err)
 		case err != nil:
 			return call, true, problem(CodePayloadMalformed, err)
 		case key == "" && c.Optional:
@@ -119,13 +122,23 @@ type TenantFunc func(r *http.Request) (string, error)
 
 // Route names the operation after the pattern that matched the request, such as
 // "POST /payments/{id}". If the pattern has no method, Route puts the request's
-// method before it, in capitals. Route is empty unless an http.ServeMux has matched the request,
-// so wrap the handlers and not the ServeMux.
+// method before it, in capitals; a method that is neither in RFC 9110 nor PATCH, QUERY or one
+// of WebDAV is OTHER, so that clients cannot make operations without end. Route is empty
+// unless an http.ServeMux has matched the request, so wrap the handlers and not the ServeMux.
 func Route(r *http.Request) string {
 	if r.Pattern == "" || strings.ContainsAny(r.Pattern, " \t") {
 		return r.Pattern
 	}
-	return strings.ToUpper(r.Method) + " " + r.Pattern
+	method := strings.ToUpper(r.Method)
+	if !slices.Contains(knownMethods, method) {
+		method = "OTHER"
+	}
+	return method + " " + r.Pattern
+}
+
+var knownMethods = []string{
+	"POST", "PATCH", "PUT", "DELETE", "GET", "HEAD", "OPTIONS", "TRACE", "CONNECT", "QUERY",
+	"PROPFIND", "PROPPATCH", "MKCOL", "COPY", "MOVE", "LOCK", "UNLOCK",
 }
 
 var (

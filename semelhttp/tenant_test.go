@@ -113,3 +113,16 @@ func TestMiddleware_NoTenant_ReadsNoBody(t *testing.T) {
 type countingBody struct{ reads int }
 
 func (b *countingBody) Read(p []byte) (int, error) { b.reads++; return len(p), nil }
+
+// Each operation has labels of metrics and counters for ever, so clients must not choose it.
+func TestRoute_MethodsWithoutEnd_FewOperations(t *testing.T) {
+	operations := map[string]bool{}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/reports", func(_ http.ResponseWriter, r *http.Request) { operations[semelhttp.Route(r)] = true })
+	for _, method := range []string{"A1", "a1", "A2", "POSTS", "mkcol", "MKCOL", "post"} {
+		mux.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(method, "/reports", nil))
+	}
+	if len(operations) != 3 || !operations["OTHER /reports"] || !operations["POST /reports"] || !operations["MKCOL /reports"] {
+		t.Errorf("the operations are %v", operations)
+	}
+}

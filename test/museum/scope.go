@@ -101,4 +101,9 @@ var scopes = []Mutant{
 		Dir: delivery, Func: "(*Calls).Call", Package: delivery, Run: "TestCall_TypeOrRecordKeyDiffers_IsMismatch",
 		Old: "consume.Payload(m)", New: "semel.Bytes(m.Body)",
 	},
+	{
+		Name: "a client makes operations without end", Rule: "limits",
+		Dir: door, Func: "Route", Package: door, Run: "TestRoute_MethodsWithoutEnd",
+		Old: `method = "OTHER"`, New: "_ = method",
+	},
 }

@@ -17,6 +17,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/semel-go/semel"
 )
 
 // derivedPrefix begins the keys that are derived from a body. Clients cannot send
@@ -62,8 +64,8 @@ func keyFrom(paths []string) func(*http.Request, io.Reader) (string, error) {
 			if r != nil {
 				ctx = r.Context()
 			}
-			if err := parsing.Acquire(ctx, weight); err != nil {
-				return "", err
+			if err := parsing.Acquire(ctx, weight); err != nil { // the client has left, or the proxy stops
+				return "", fmt.Errorf("%w: %w", semel.ErrUnavailable, err)
 			}
 			defer parsing.Release(weight)
 		}

@@ -1,11 +1,14 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/semel-go/semel"
 )
 
 func key(t *testing.T, doc string, paths ...string) string {
@@ -128,5 +131,20 @@ func TestKeyFrom_OtherMembers_Skipped(t *testing.T) {
 		if got := key(t, doc, "a.id"); got != want {
 			t.Errorf("%s: %q, want %q", doc, got, want)
 		}
+	}
+}
+
+// A body that waits for its turn at a stop of the proxy is not malformed.
+func TestKeyFrom_StopWhileWaiting_IsUnavailable(t *testing.T) {
+	if err := parsing.Acquire(t.Context(), parseTotal); err != nil {
+		t.Fatal(err)
+	}
+	defer parsing.Release(parseTotal)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	r := httptest.NewRequest("POST", "/pay", nil).WithContext(ctx)
+	doc := strings.NewReader(`{"id":"` + strings.Repeat("x", 2*parseFree) + `"}`)
+	if _, err := keyFrom([]string{"id"})(r, doc); !errors.Is(err, semel.ErrUnavailable) {
+		t.Errorf("%v, want ErrUnavailable", err)
 	}
 }
