@@ -51,6 +51,28 @@ func TestReplay_OuterHandlerSetOrigin_ItsOriginIsSent(t *testing.T) {
 	site.wantRuns(1)
 }
 
+// The first answer is for an origin with credentials, and the replay for one without.
+func TestReplay_OuterHandlerSetOrigin_CredentialsAreItsOwn(t *testing.T) {
+	outer := func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Access-Control-Allow-Origin", r.Header.Get("Origin"))
+			if r.Header.Get("Origin") == "https://a.example" {
+				w.Header().Set("Access-Control-Allow-Credentials", "true")
+			}
+			h.ServeHTTP(w, r)
+		})
+	}
+	site := newSite(t, setup{outer: outer}, echo)
+	for _, c := range [][2]string{{"https://a.example", "true"}, {"https://b.example", ""}, {"https://a.example", "true"}} {
+		r := site.request("k", "hello")
+		r.Header.Set("Origin", c[0])
+		if got := site.do(r).Header.Get("Access-Control-Allow-Credentials"); got != c[1] {
+			t.Errorf("%s got %q, want %q", c[0], got, c[1])
+		}
+	}
+	site.wantRuns(1)
+}
+
 func TestRefusalOrigins_Refusal_IsReadable(t *testing.T) {
 	for _, c := range []struct {
 		origins []string

@@ -102,10 +102,14 @@ func listed(lists []string, name string) bool {
 }
 
 // setReplayHeaders puts the headers of an outcome into h. They replace headers of
-// the same name, except what an outer handler has set for the origin of this request.
+// the same name, except those that an outer handler has set for the origin of this request.
+// Credentials belong to an origin, so that those of the first request's do not count then.
 // Vary gets the names of both, because outer handlers choose for each request, too.
 func (c *config) setReplayHeaders(h http.Header, o *store.Outcome) {
 	var outer []string
+	if len(h["Access-Control-Allow-Origin"]) > 0 {
+		outer = append(outer, "Access-Control-Allow-Credentials")
+	}
 	for i := range o.Header {
 		name := textproto.CanonicalMIMEHeaderKey(o.Header[i].Name)
 		if strings.HasPrefix(name, "Access-Control-") && len(h[name]) > 0 {
