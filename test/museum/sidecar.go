@@ -24,6 +24,16 @@ var sidecars = []Mutant{
 		Old: "(own || !h.protected[name])", New: "(own || h != nil)",
 	},
 	{
+		Name: "a body that waits for its turn at a stop is malformed", Rule: "rule 11",
+		Dir: sidecar, Func: "keyFrom", Package: sidecar, Run: "TestKeyFrom_StopWhileWaiting",
+		Old: `fmt.Errorf("%w: %w", semel.ErrUnavailable, err)`, New: "err",
+	},
+	{
+		Name: "a record and the log quote a part of an answer", Rule: "http",
+		Dir: upstream, Func: "(*Upstream).onFailure", Package: upstream, Run: "TestFailure_AnswerNotUnderstood",
+		Old: "input.WithoutQuotes(err)", New: "err",
+	},
+	{
 		Name: "a tenant that is over its limit is refused as fast as it sends", Rule: "limits",
 		Dir: sidecar, Func: "(*Proxy).refuse", Package: sidecar, Run: "TestLimits_TenantRefused",
 		Old: "!p.pause(r)", New: "false",

@@ -49,7 +49,7 @@ func (h *Hook) Authorize(r *http.Request) error {
 	req.Header = h.asked(r)
 	res, err := h.client.Do(req)
 	if err != nil {
-		return &Denied{Status: http.StatusServiceUnavailable, Err: input.WithoutURL(err)}
+		return &Denied{Status: http.StatusServiceUnavailable, Err: input.WithoutQuotes(input.WithoutURL(err))}
 	}
 	defer func() { _ = res.Body.Close() }()      // it was read as far as it counts
 	_, _ = io.CopyN(io.Discard, res.Body, 4<<10) // so that the connection can be used again

@@ -106,7 +106,7 @@ func (h *Hook) Reconcile(ctx context.Context, q Question) (semel.Verdict, error)
 	req.Header.Set("Accept", "application/json")
 	res, err := h.client.Do(req)
 	if err != nil {
-		return semel.Verdict{}, fmt.Errorf("reconcile-url: %w", input.WithoutURL(err))
+		return semel.Verdict{}, fmt.Errorf("reconcile-url: %w", input.WithoutQuotes(input.WithoutURL(err)))
 	}
 	defer func() { _ = res.Body.Close() }() // it was read as far as it counts
 	if res.StatusCode != http.StatusOK {
@@ -117,7 +117,7 @@ func (h *Hook) Reconcile(ctx context.Context, q Question) (semel.Verdict, error)
 	}
 	doc, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	if err != nil {
-		return semel.Verdict{}, fmt.Errorf("reconcile-url: %w", err)
+		return semel.Verdict{}, fmt.Errorf("reconcile-url: %w", input.WithoutQuotes(err))
 	}
 	if len(doc) > maxAnswer {
 		return semel.Verdict{}, fmt.Errorf("reconcile-url: the answer has more than %d bytes", maxAnswer)

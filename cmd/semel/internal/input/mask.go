@@ -1,9 +1,11 @@
 package input
 
 import (
+	"crypto/tls"
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 )
 
 // Masked is a URL for logs: without a password, and without its query, because both
@@ -49,3 +51,25 @@ func WithoutURL(err error) error {
 	}
 	return err
 }
+
+// WithoutQuotes returns an error of an HTTP client with a text that ends before the first
+// quotation mark, because it can quote a part of an answer, such as a cookie. A certificate
+// that is refused is no part of an answer.
+func WithoutQuotes(err error) error {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); err == nil || ok {
+		return err
+	}
+	text, _, quoted := strings.Cut(err.Error(), `"`)
+	if !quoted {
+		return err
+	}
+	return &cutError{text + "…", err}
+}
+
+type cutError struct {
+	text string
+	err  error
+}
+
+func (e *cutError) Error() string { return e.text }
+func (e *cutError) Unwrap() error { return e.err }

@@ -171,8 +171,9 @@ func (u *Upstream) onFailure(w http.ResponseWriter, r *http.Request, err error) 
 	case errors.Is(err, context.DeadlineExceeded):
 		p = problem.UpstreamTimeout
 	}
+	shown := input.WithoutQuotes(err)
 	if _, ok := lasterror.ByCode(p.Code); ok {
-		semelhttp.Explain(r, lasterror.Text(p.Code, err))
+		semelhttp.Explain(r, lasterror.Text(p.Code, shown))
 	}
 	if o := observedFrom(r.Context()); o != nil {
 		o.Mark, o.Err = mark, err
@@ -189,7 +190,7 @@ func (u *Upstream) onFailure(w http.ResponseWriter, r *http.Request, err error) 
 		k := store.Key{Operation: x.Operation(), Tenant: x.Tenant(), Value: x.Key()}
 		fields = append(fields, "operation", k.Operation, "tenant", k.Tenant, "key", k.Short())
 	}
-	u.opt.Log.Log(r.Context(), level, "the upstream did not answer", append(fields, "method", input.Method(r), "path", input.Path(r.URL), "error", err)...)
+	u.opt.Log.Log(r.Context(), level, "the upstream did not answer", append(fields, "method", input.Method(r), "path", input.Path(r.URL), "error", shown)...)
 	semelhttp.AllowOrigin(w, r, u.opt.RefusalOrigins)
 	problem.Write(w, p)
 }

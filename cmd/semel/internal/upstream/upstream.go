@@ -5,14 +5,17 @@ package upstream
 import (
 	"context"
 	"errors"
+	"log"
 	"log/slog"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/tlsfile"
 	"github.com/semel-go/semel/semelhttp"
 )
@@ -71,9 +74,18 @@ func New(o Options) *Upstream {
 		ModifyResponse: u.onAnswer,
 		ErrorHandler:   u.onFailure,
 		BufferPool:     &buffers{},
-		ErrorLog:       slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
+		ErrorLog:       log.New(warnings{o.Log}, "", 0),
 	}
 	return u
+}
+
+// warnings logs each text of httputil.ReverseProxy as a warning, without a part of an answer.
+type warnings struct{ log *slog.Logger }
+
+// Write implements io.Writer.
+func (w warnings) Write(text []byte) (int, error) {
+	w.log.Warn(input.WithoutQuotes(errors.New(strings.TrimSpace(string(text)))).Error())
+	return len(text), nil
 }
 
 // Close closes the idle connections.
