@@ -120,8 +120,21 @@ func protect(h http.Handler) http.Handler {
 		} {
 			w.Header().Set(name, value)
 		}
+		if embedded(r.Header) {
+			http.Error(w, "A page of another site may link to the console, and not load it.", http.StatusForbidden)
+			return
+		}
 		h.ServeHTTP(w, r)
 	}))
+}
+
+// embedded reports whether a page of another site loads a page of the console, as an image or
+// in a frame. It could not read the page, but would make the console search the store again
+// and again. A link to the console is none.
+func embedded(h http.Header) bool {
+	site, dest := h.Get("Sec-Fetch-Site"), h.Get("Sec-Fetch-Dest")
+	link := h.Get("Sec-Fetch-Mode") == "navigate" && (dest == "document" || dest == "")
+	return (site == "cross-site" || site == "same-site") && !link
 }
 
 // operator is the name of the person who may change something, or "".

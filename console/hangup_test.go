@@ -3,10 +3,14 @@ package console_test
 import (
 	"context"
 	"errors"
+	"html"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"strings"
 	"testing"
 
+	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/console"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
@@ -66,5 +70,27 @@ func TestChange_BrowserHangsUp_ActIsWhole(t *testing.T) {
 	}
 	if !errors.Is(ctx.Err(), context.Canceled) {
 		t.Error("nobody has hung up")
+	}
+}
+
+// A gateway can name a tenant in Latin-1. A browser sends the character U+FFFD for such bytes of a
+// field, but the address of the form has them.
+func TestChange_TenantIsNoUTF8_IsFound(t *testing.T) {
+	s := newSite(t, console.Options{Operator: eve})
+	g, err := semel.New(s.store, &semel.Options{OnDoubt: semel.Park})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = semel.Do(t.Context(), g, semel.Call{Operation: "charge", Tenant: "Jos\xe9", Key: "k", Payload: semel.NoPayload()},
+		func(context.Context, *semel.Execution) (int, error) { return 0, errors.New("lost") })
+	lost := named("charge", "Jos\xe9", "k")
+	page := s.get(lost.path)
+	s.want(page, http.StatusOK, `<form method="post"`)
+	action := regexp.MustCompile(`<form method="post" action="([^"]*)"`).FindStringSubmatch(page.body)[1]
+	form := s.formOf(lost, "did-not-happen")
+	form.Set("tenant", strings.ToValidUTF8(form.Get("tenant"), "\ufffd"))
+	s.want(s.post(html.UnescapeString(action), form), http.StatusOK, "Resolved.")
+	if state := s.state(lost.key).State; state != store.Released {
+		t.Errorf("the record is %v", state)
 	}
 }

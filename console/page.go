@@ -195,6 +195,7 @@ func (c *Console) change(p page) http.Handler {
 				// double click, because a part of a decision is no decision.
 				ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), actTime)
 				defer cancel()
+				keepBytes(r)
 				which, err = p.act(ctx, operator, r.PostForm)
 			}
 		}
@@ -215,6 +216,17 @@ func (c *Console) change(p page) http.Handler {
 		w.Header().Set("Location", to+"?"+query.Encode())
 		w.WriteHeader(http.StatusSeeOther)
 	})
+}
+
+// keepBytes takes the names that are in the address of a form from there, because a browser
+// replaces bytes that are no UTF-8 in a field, and would name another record.
+func keepBytes(r *http.Request) {
+	address := r.URL.Query()
+	for _, name := range []string{"operation", "tenant", "key"} {
+		if v, ok := address[name]; ok {
+			r.PostForm[name] = v
+		}
+	}
 }
 
 // refused is the page of a form with a mistake, and the form, so that nothing has to be typed

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -40,6 +41,38 @@ func TestPages_HaveNoInlineScriptOrStyle(t *testing.T) {
 			if strings.Contains(body, text) {
 				t.Errorf("%s: has %s", path, text)
 			}
+		}
+	}
+}
+
+// Each search reads the store for up to 5 s, and a page of another site could start many.
+func TestPages_LoadedByAnotherSite_Refused(t *testing.T) {
+	s := newSite(t, console.Options{})
+	for _, c := range []struct {
+		site, mode, dest string
+		status           int
+	}{
+		{"cross-site", "no-cors", "image", 403},
+		{"cross-site", "cors", "empty", 403},
+		{"same-site", "no-cors", "script", 403},
+		{"cross-site", "navigate", "iframe", 403},
+		{"cross-site", "navigate", "document", 200},
+		{"same-site", "navigate", "document", 200},
+		{"same-origin", "cors", "empty", 200},
+		{"none", "navigate", "document", 200},
+		{"", "", "", 200},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"records?key=x", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, v := range map[string]string{"Sec-Fetch-Site": c.site, "Sec-Fetch-Mode": c.mode, "Sec-Fetch-Dest": c.dest} {
+			if v != "" {
+				r.Header.Set(name, v)
+			}
+		}
+		if a := s.do(r); a.StatusCode != c.status {
+			t.Errorf("%+v: answered %d", c, a.StatusCode)
 		}
 	}
 }

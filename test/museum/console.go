@@ -146,4 +146,14 @@ var consoles = []Mutant{
 		Dir: consoleDir, Func: "(*Console).change", Package: consoleDir, Run: "TestChange_BrowserHangsUp",
 		Old: "context.WithoutCancel(r.Context())", New: "r.Context()",
 	},
+	{
+		Name: "console: bytes that are no UTF-8 name another record", Rule: "console",
+		Dir: consoleDir, Func: "keepBytes", Package: consoleDir, Run: "TestChange_TenantIsNoUTF8",
+		Old: "v, ok := address[name]; ok", New: "v := address[name]; v == nil",
+	},
+	{
+		Name: "console: a page of another site makes it search the store", Rule: "console",
+		Dir: consoleDir, Func: "embedded", Package: consoleDir, Run: "TestPages_LoadedByAnotherSite",
+		Old: "&& !link", New: "&& !link && site == \"\"",
+	},
 }
