@@ -34,6 +34,11 @@ var sidecars = []Mutant{
 		Old: "input.WithoutQuotes(err)", New: "err",
 	},
 	{
+		Name: "clients that do not read their replays fill the memory", Rule: "limits",
+		Dir: limits, Func: "(*Visit).Hold", Package: sidecar, Run: "TestReplay_ClientsDoNotRead",
+		Old: "v.held += n", New: "n = 0",
+	},
+	{
 		Name: "a tenant that is over its limit is refused as fast as it sends", Rule: "limits",
 		Dir: sidecar, Func: "(*Proxy).refuse", Package: sidecar, Run: "TestLimits_TenantRefused",
 		Old: "!p.pause(r)", New: "false",

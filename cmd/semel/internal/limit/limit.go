@@ -100,6 +100,7 @@ type Limiter struct {
 	floods           [kinds]flood // of refusals by the limits of all tenants
 
 	mu      sync.Mutex
+	held    int64 // see Hold
 	tenants map[string]*account
 	cleanAt int // the number of accounts at which idle ones are removed
 }
@@ -125,6 +126,7 @@ type account struct {
 	name        string
 	requests    int
 	spooled     int64
+	held        int64         // see Hold
 	keys, bytes *rate.Limiter // nil: no limit
 	used        time.Time
 	floods      [kinds]flood // of refusals by the limits of a tenant

@@ -81,3 +81,35 @@ func TestTenant_RefusedVisit_Known(t *testing.T) {
 		t.Errorf("a visit without limits: %q", name)
 	}
 }
+
+// However small the limit is, each replay can be got once the others are over.
+func TestHold_SingleReplay_NeverRefused(t *testing.T) {
+	l, _ := newLimiter(limit.Limits{TenantSpool: 1 << 20, Spool: 2 << 20})
+	ann, err := begin(t, l, "ann")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ann.Hold(64 << 20); err != nil {
+		t.Errorf("a single one: %v", err)
+	}
+	for tenant, want := range map[string]limit.Kind{"ann": limit.TenantSpool, "bob": limit.Spool} {
+		v, err := begin(t, l, tenant)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := v.Hold(64 << 10); err != nil {
+			t.Errorf("a small one: %v", err)
+		}
+		wantKind(t, v.Hold(100<<10), want)
+		v.End()
+	}
+	ann.End()
+	v, err := begin(t, l, "bob")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.End()
+	if err := v.Hold(100 << 10); err != nil {
+		t.Errorf("after the end: %v", err)
+	}
+}

@@ -19,6 +19,7 @@ type Visit struct {
 	tenant  string
 	account *account // nil: no tenant has admitted the request
 	spooled int64
+	held    int64
 	ended   bool
 }
 
@@ -109,6 +110,37 @@ func (v *Visit) Spool(n int) error {
 	return nil
 }
 
+// Replays over freeReplay bytes that are held at the same time may have a share of the bytes
+// that the bodies may have: bodies are in files, and replays in memory.
+const (
+	freeReplay  = 64 << 10
+	replayShare = 4
+)
+
+// Hold counts a replay of n bytes, which is in memory until its client has taken it. End gives
+// the bytes back. A single replay is not refused, however large it is.
+func (v *Visit) Hold(n int64) error {
+	if v == nil || v.ended || n <= freeReplay {
+		return nil
+	}
+	over := func(held, most int64) bool { return most > 0 && held > 0 && held+n > most/replayShare }
+	l, a := v.limiter, v.account
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case a != nil && over(a.held, l.limits.TenantSpool):
+		return l.refuse(TenantSpool, &a.floods, 0)
+	case over(l.held, l.limits.Spool):
+		return l.refuse(Spool, &l.floods, 0)
+	}
+	v.held += n
+	l.held += n
+	if a != nil {
+		a.held += n
+	}
+	return nil
+}
+
 // CountsBytes reports whether Keep counts anything.
 func (v *Visit) CountsBytes() bool { return v != nil && v.account != nil && v.account.bytes != nil }
 
@@ -148,11 +180,16 @@ func (v *Visit) End() {
 	v.Keep(v.spooled)
 	v.count.Add(-1)
 	l.spooled.Add(-v.spooled)
+	if v.account == nil && v.held == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held -= v.held
 	if a := v.account; a != nil {
-		l.mu.Lock()
 		a.requests--
 		a.spooled -= v.spooled
+		a.held -= v.held
 		a.used = l.now()
-		l.mu.Unlock()
 	}
 }

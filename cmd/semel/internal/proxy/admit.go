@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"net/textproto"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/semel-go/semel"
@@ -112,15 +113,15 @@ func (p *Proxy) countWithoutKey(next http.Handler, to *route, counts *metrics.Ca
 }
 
 // countAnswer counts the bytes that a request with a key sends to its tenant: the first
-// answer, a replay or a refusal.
-func countAnswer(next http.Handler) http.Handler {
+// answer, a replay or a refusal. It refuses a large replay if too many are in memory.
+func (p *Proxy) countAnswer(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := limit.FromContext(r.Context())
 		if v == nil {
 			next.ServeHTTP(w, r)
 			return
 		}
-		c := &countingWriter{ResponseWriter: w}
+		c := &countingWriter{ResponseWriter: w, proxy: p, request: r, visit: v}
 		defer func() { v.Keep(c.written) }() // also if the answer is broken off
 		next.ServeHTTP(c, r)
 	})
@@ -129,11 +130,41 @@ func countAnswer(next http.Handler) http.Handler {
 // countingWriter counts the bytes of an answer.
 type countingWriter struct {
 	http.ResponseWriter
+	proxy   *Proxy
+	request *http.Request
+	visit   *limit.Visit
 	written int64
+	refused bool // the rest is the replay that was refused
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (c *countingWriter) WriteHeader(status int) {
+	if h := c.Header(); len(h["Idempotent-Replayed"]) > 0 && len(h["Content-Length"]) == 1 {
+		n, _ := strconv.ParseInt(h["Content-Length"][0], 10, 64) // package semelhttp has set it
+		if err := c.visit.Hold(n); err != nil {
+			c.refuse(n, err)
+			return
+		}
+	}
+	c.ResponseWriter.WriteHeader(status)
+}
+
+// refuse refuses a replay of n bytes, without the pause of other refusals, in which it would
+// stay in memory. The bytes count, because the store has read them.
+func (c *countingWriter) refuse(n int64, err error) {
+	c.refused, c.written = true, n
+	c.proxy.warnOfLimit(c.request, err)
+	clear(c.Header())
+	semelhttp.AllowOrigin(c.ResponseWriter, c.request, c.proxy.Config.RefusalOrigins)
+	why, _ := limited(err)
+	problem.Write(c.ResponseWriter, why)
 }
 
 // Write implements http.ResponseWriter.
 func (c *countingWriter) Write(p []byte) (int, error) {
+	if c.refused {
+		return len(p), nil
+	}
 	c.written += int64(len(p))
 	return c.ResponseWriter.Write(p)
 }

@@ -56,7 +56,7 @@ func (p *Proxy) route(r *config.Route) (*route, error) {
 		keyOptional: !r.RequireKey, fromBody: len(r.KeyFrom) > 0, parks: r.OnDoubt == semel.Park,
 	}
 	to.withoutKey = p.countWithoutKey(served, to, counts)
-	to.Handler = countAnswer(once(to.withoutKey))
+	to.Handler = p.countAnswer(once(to.withoutKey))
 	return to, nil
 }
 

@@ -1,0 +1,70 @@
+package proxy_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// A replay is in memory until its client has taken it. Clients that do not read must not fill
+// the memory, and one tenant's must not keep others from theirs.
+func TestReplay_ClientsDoNotRead_FurtherOnesAreRefused(t *testing.T) {
+	const size = 12 << 20
+	large := func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusCreated)
+		_, _ = w.Write(make([]byte, size)) // the proxy reads all
+	}
+	for name, c := range map[string]struct {
+		doc, code string
+		status    int
+		others    bool
+	}{
+		"all":      {"scope: single\nmax-spool: 100MiB\n", `"overloaded"`, 503, false},
+		"a tenant": {byTenant + "tenant-spool: 100MiB\nrefusal-pause: 0s\n", `"tenant_limit"`, 429, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := play(t, large, c.doc+"max-outcome: 16MiB\n")
+			for _, tenant := range []string{"ann", "bob"} {
+				if r := s.pay("k", "X-Tenant", tenant); r.status != 201 {
+					t.Fatalf("%d %.200s", r.status, r.body)
+				}
+			}
+			var silent []net.Conn
+			for range 2 { // they hold 24 MiB of the 25
+				conn, err := net.Dial("tcp", s.Listener.Addr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+				if _, err := fmt.Fprint(conn, "POST /pay HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Tenant: ann\r\nIdempotency-Key: k\r\nContent-Length: 4\r\n\r\nbody"); err != nil {
+					t.Fatal(err)
+				}
+				status := make([]byte, len("HTTP/1.1 201"))
+				if _, err := io.ReadFull(conn, status); err != nil || string(status) != "HTTP/1.1 201" {
+					t.Fatalf("%q, %v", status, err)
+				}
+				silent = append(silent, conn)
+			}
+			r := s.pay("k", "X-Tenant", "ann")
+			if r.status != c.status || !strings.Contains(r.body, c.code) || r.header.Get("Retry-After") == "" || r.replayed() {
+				t.Errorf("%d %v %.300s", r.status, r.header, r.body)
+			}
+			if c.others {
+				if r := s.pay("k", "X-Tenant", "bob"); !r.replayed() || len(r.body) != size {
+					t.Errorf("another tenant got %d, %d bytes", r.status, len(r.body))
+				}
+			}
+			for _, conn := range silent {
+				_ = conn.Close()
+			}
+			eventually(t, "the bytes are free again", func() bool { r = s.pay("k", "X-Tenant", "ann"); return r.replayed() })
+			if len(r.body) != size || s.backend.count() > 2 {
+				t.Errorf("%d bytes after %d runs", len(r.body), s.backend.count())
+			}
+		})
+	}
+}
