@@ -269,7 +269,7 @@ var sidecars = []Mutant{
 	},
 	{
 		Name: "answers that are not kept pass by the limit of bytes", Rule: "limits",
-		Dir: sidecar, Func: "countAnswer", Package: sidecar, Run: "TestLimits_AnswersNotKeptAndReplays",
+		Dir: sidecar, Func: "(*Proxy).countAnswer", Package: sidecar, Run: "TestLimits_AnswersNotKeptAndReplays",
 		Old: "v.Keep(c.written)", New: "v.Keep(0)",
 	},
 	{
