@@ -52,12 +52,32 @@ var deliveries = []Mutant{
 	{
 		Name: "deliver: an answer that asks for a later request counts as an attempt", Rule: "rule 13",
 		Dir: delivery, Func: "(*sender).settle", Package: delivery, Run: "TestServe_EachAnswer",
-		Old: "return semel.NoEffect(again{why, s.pauseOf(v, 1)})", New: "return again{why, s.pauseOf(v, 1)}",
+		Old: "n = s.laters.add(x) } return semel.NoEffect(again{why, s.pauseOf(v, n)})", New: "n = s.laters.add(x) }; return again{why, s.pauseOf(v, n)}",
 	},
 	{
 		Name: "deliver: a message that is refused comes again for ever", Rule: "deliver",
-		Dir: delivery, Func: "(*refusals).add", Package: delivery, Run: "TestServe_EachAnswer",
-		Old: "r.counts[key]++", New: "r.counts[key] = 1",
+		Dir: delivery, Func: "(*streaks).add", Package: delivery, Run: "TestServe_EachAnswer",
+		Old: "s.counts[key]++", New: "s.counts[key] = 1",
+	},
+	{
+		Name: "deliver: a message that is later again and again comes each second", Rule: "deliver",
+		Dir: delivery, Func: "(*sender).settle", Package: delivery, Run: "TestServe_LaterAgain_PausesGrow",
+		Old: "n = s.laters.add(x)", New: "n = 1",
+	},
+	{
+		Name: "deliver: a question to the reconcile hook holds the place of a request", Rule: "deliver",
+		Dir: delivery, Func: "(*sending).ask", Package: delivery, Run: "TestServe_HookHangs_OtherMessagesAreSent",
+		Old: "s.leave()", New: "",
+	},
+	{
+		Name: "deliver: questions to the reconcile hook take all handlers", Rule: "deliver",
+		Dir: delivery, Func: "newRunner", Package: delivery, Run: "TestServe_HookHangs_OtherMessagesAreSent",
+		Old: "make(chan struct{}, questions)", New: "make(chan struct{}, 1000*questions)",
+	},
+	{
+		Name: "deliver: a message that the hook lets go is sent beside the places", Rule: "deliver",
+		Dir: delivery, Func: "(*sending).handler", Package: delivery, Run: "TestServe_HookSaysNothingHappened",
+		Old: "if s.freePlace == nil {", New: "if false {",
 	},
 	{
 		Name: "deliver: each message asks a service that is away", Rule: "deliver",

@@ -23,6 +23,10 @@ type runner struct {
 	// places has an element for each message that is sent or about to be. A message
 	// whose answer is here has none: while it is recorded, the next one is sent.
 	places chan struct{}
+	// questions has an element for each message that asks the reconcile hook. They are
+	// fewer than the consumer runs at once, so that a hook without an answer leaves room for
+	// other messages.
+	questions chan struct{}
 	// wait is how long a parked message stays here and asks the reconcile hook again.
 	// Zero: it goes to the quarantine at once.
 	wait time.Duration
@@ -31,8 +35,10 @@ type runner struct {
 	parked map[store.Key]time.Time // since when each parked message waits
 }
 
-func newRunner(g *semel.Guard, gate *gate, stop <-chan struct{}, requests int) *runner {
-	return &runner{guard: g, gate: gate, stop: stop, places: make(chan struct{}, requests), parked: map[store.Key]time.Time{}}
+func newRunner(g *semel.Guard, gate *gate, stop <-chan struct{}, requests, questions int) *runner {
+	return &runner{
+		guard: g, gate: gate, stop: stop, places: make(chan struct{}, requests), questions: make(chan struct{}, questions), parked: map[store.Key]time.Time{},
+	}
 }
 
 // Retention is for consume.New.
@@ -44,69 +50,48 @@ func (r *runner) StoreKey(call semel.Call) store.Key { return r.guard.StoreKey(c
 // Ping is for the consumer, which tells an outage of the store by it.
 func (r *runner) Ping(ctx context.Context) error { return r.guard.Ping(ctx) }
 
-// sendingKey finds the *sending in the context of a handler.
-type sendingKey struct{}
-
-// enteredAt says when the message whose handler has ctx passed the gate.
-func enteredAt(ctx context.Context) time.Time {
-	if sent, ok := ctx.Value(sendingKey{}).(*sending); ok {
-		return sent.entered
-	}
-	return time.Now()
-}
-
-// sending is one request of a message.
-type sending struct {
-	entered time.Time // when the message passed the gate
-	status  int       // of the answer, if the message is done
-}
-
 // Run implements semel.Runner.
 func (r *runner) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
-	// A message waits before its claim, so that a crash leaves no doubt about it.
-	free, ok := r.place(ctx)
-	if !ok {
-		return semel.Result{}, &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation, Cause: errStops}
+	s := &sending{runner: r}
+	defer s.leave()
+	ctx = context.WithValue(ctx, sendingKey{}, s)
+	asks := r.isParked(call)
+	if asks && !s.ask() {
+		return semel.Result{}, r.hold(call, &semel.Error{Reason: semel.ErrParked, Operation: call.Operation, Cause: errManyQuestions})
 	}
-	defer free()
-	entered, leave, ok := r.gate.enter(ctx, r.stop)
-	if !ok {
-		return semel.Result{}, &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation, Cause: errStops}
-	}
-	defer leave()
-	res, err := r.guard.Run(ctx, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
-		defer free()
-		sent := &sending{entered: entered}
-		out, err := fn(context.WithValue(ctx, sendingKey{}, sent), x)
-		if err == nil {
-			out.Code = sent.status
+	for {
+		// A message waits before its claim, so that a crash leaves no doubt about it.
+		if !asks && !s.enter(ctx) {
+			return semel.Result{}, &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation, Cause: errStops}
 		}
-		return out, err
-	})
-	if err == nil && res.Replayed && res.Code >= http.StatusBadRequest { // the reconcile hook, or an operator, said so
-		err = &semel.Failure{Code: failureCode(res.Code), Message: fmt.Sprintf("the message was resolved with the status %d", res.Code)}
-	}
-	return res, r.hold(call, err)
-}
-
-// errStops is the reason for which a message is given back.
-var errStops = errors.New("it was not sent yet, and this program stops")
-
-// place waits until the service may have one more request, and reports false if stop is
-// closed or ctx ends first. The caller calls free once or more.
-func (r *runner) place(ctx context.Context) (free func(), ok bool) {
-	select {
-	case r.places <- struct{}{}:
-		return sync.OnceFunc(func() { <-r.places }), true
-	case <-r.stop:
-		return nil, false
-	case <-ctx.Done():
-		return nil, false
+		res, err := r.guard.Run(ctx, call, s.handler(fn))
+		if errors.Is(err, errNotEntered) { // the hook says that nothing happened
+			s.leave()
+			asks = false
+			continue
+		}
+		if err == nil && res.Replayed && res.Code >= http.StatusBadRequest { // the reconcile hook, or an operator, said so
+			err = &semel.Failure{Code: failureCode(res.Code), Message: fmt.Sprintf("the message was resolved with the status %d", res.Code)}
+		}
+		return res, r.hold(call, err)
 	}
 }
 
 // failureCode is the code of a failure with a status.
 func failureCode(status int) string { return "http_" + strconv.Itoa(status) }
+
+// callKey names a message in the map of those that are parked.
+func callKey(call semel.Call) store.Key {
+	return store.Key{Operation: call.Operation, Tenant: call.Tenant, Value: call.Key}
+}
+
+// isParked reports whether a message waits here for the reconcile hook.
+func (r *runner) isParked(call semel.Call) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, ok := r.parked[callKey(call)]
+	return ok
+}
 
 // hold keeps a parked message here, until the reconcile hook knows what happened or
 // the time is over.
@@ -114,7 +99,7 @@ func (r *runner) hold(call semel.Call, err error) error {
 	if r.wait <= 0 {
 		return err
 	}
-	key := store.Key{Operation: call.Operation, Tenant: call.Tenant, Value: call.Key}
+	key := callKey(call)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !errors.Is(err, semel.ErrParked) {

@@ -48,7 +48,8 @@ type sender struct {
 	Sending
 	gate     *gate
 	backoff  func(n int) time.Duration
-	refusals refusals
+	refusals streaks
+	laters   streaks // without those that stop all messages: their pauses are the gate's
 }
 
 func newSender(s Sending, g *gate, backoff func(n int) time.Duration) *sender {
@@ -197,6 +198,9 @@ func (s *sender) settle(ctx context.Context, x *semel.Execution, m *consume.Mess
 	if v.effect != refused {
 		s.refusals.forget(x)
 	}
+	if v.effect != later {
+		s.laters.forget(x)
+	}
 	var why string
 	if v.effect != done {
 		if why = reasonText(a.Status, v.reason, err); text != "" {
@@ -214,7 +218,11 @@ func (s *sender) settle(ctx context.Context, x *semel.Execution, m *consume.Mess
 	case failed:
 		return &semel.Failure{Code: failureCode(a.Status), Message: why}
 	case later:
-		return semel.NoEffect(again{why, s.pauseOf(v, 1)})
+		n := 1
+		if !v.pause {
+			n = s.laters.add(x)
+		}
+		return semel.NoEffect(again{why, s.pauseOf(v, n)})
 	case refused:
 		n := s.refusals.add(x)
 		if s.MaxRefusals > 0 && n >= s.MaxRefusals {

@@ -85,7 +85,7 @@ func New(st store.Store, o Options) (*Service, error) {
 		},
 	}
 	if o.Reconcile != nil {
-		guard.Reconcile = o.Reconcile.Ask(st)
+		guard.Reconcile = limited(o.Reconcile.Ask(st))
 	}
 	var err error
 	if s.guard, err = semel.New(s.counts.Store(st), guard); err != nil {
@@ -102,7 +102,7 @@ func (s *Service) Counts() *metrics.Registry { return &s.counts }
 // messages that were not sent, and waits up to Options.Drain for the other answers.
 func (s *Service) Serve(ctx context.Context, src driver.Source) error {
 	o := &s.opt
-	run := newRunner(s.guard, s.gate, ctx.Done(), o.Concurrency)
+	run := newRunner(s.guard, s.gate, ctx.Done(), o.Concurrency, max(1, s.consumer().Concurrency/4))
 	if o.Reconcile != nil {
 		run.wait = o.ReconcileWait
 	}
