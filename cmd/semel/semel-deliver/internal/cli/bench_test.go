@@ -3,17 +3,13 @@
 package cli
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -112,36 +108,4 @@ func produce(t *testing.T, addr string, n int) {
 	if err := client.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// plainConsumer posts each message and commits after each poll, until ctx ends. Its
-// arguments are those that measure adds.
-func plainConsumer(ctx context.Context, args []string) error {
-	from, err := url.Parse(args[1])
-	if err != nil {
-		return err
-	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(from.Host), kgo.ConsumerGroup("plain"), kgo.ConsumeTopics("orders"), kgo.DisableAutoCommit())
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	web := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
-	places := make(chan struct{}, 64)
-	for ctx.Err() == nil {
-		var all sync.WaitGroup
-		client.PollRecords(ctx, 1000).EachRecord(func(r *kgo.Record) {
-			places <- struct{}{}
-			all.Go(func() {
-				defer func() { <-places }()
-				res, err := web.Post(args[3], "application/json", bytes.NewReader(r.Value))
-				if err == nil {
-					_ = res.Body.Close()
-				}
-			})
-		})
-		all.Wait()
-		_ = client.CommitUncommittedOffsets(ctx)
-	}
-	return nil
 }

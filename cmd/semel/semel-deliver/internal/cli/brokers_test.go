@@ -29,6 +29,8 @@ type side struct {
 	args    []string // --from and the options that belong to it
 	publish func(t *testing.T, key, order, body string)
 	letters func(t *testing.T) int // in the dead letters
+	// quarantined are the keys of the messages in the quarantine. Nil: it cannot tell.
+	quarantined func(t *testing.T) []string
 }
 
 const orderHeader = "order"
@@ -99,6 +101,7 @@ func openNATS(t *testing.T) *side {
 			}
 			return int(letters.CachedInfo().State.Msgs)
 		},
+		quarantined: quarantineReader(t, js),
 	}
 }
 

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	semelcli "github.com/semel-go/semel/cmd/semel/internal/cli"
 	"github.com/semel-go/semel/internal/proctest"
 )
 
@@ -112,14 +114,38 @@ func (m *member) signal(s os.Signal) {
 }
 
 // Two members deliver to a service. All three are killed and frozen again and again.
-// Nothing is lost. A service that honours the key has each effect once; the control,
-// which does not, has some twice.
+// Nothing is lost. A service that honours the key has each effect once. A service that
+// ignores it has some twice; under park it has none twice, and a message in doubt is in
+// the quarantine. The control, a plain consumer that POSTs, doubles.
 func TestCampaign_MembersAndServiceKilled_NothingLostNothingDouble(t *testing.T) {
-	campaign(t, "NATS", openNATS)
+	campaign(t, "NATS", openNATS, append(trials, parked, plain))
 }
 
+// trial is a consumer before a service.
+type trial struct {
+	name    string
+	claim   string
+	program string
+	member  string   // the role of the members
+	args    []string // besides those of each member
+	honour  bool     // the service honours the key
+	doubles bool     // it is a control: some messages have more than one effect
+}
+
+var (
+	trials = []trial{
+		{"honour", "a service that honours the key has one effect for each message of a broker, whichever process is killed or frozen", "semel deliver", "deliver", nil, true, false},
+		{"control", "a service that ignores the key has more than one effect for some messages", "semel deliver", "deliver", nil, false, true},
+	}
+	parked = trial{
+		"park", "under park a service that ignores the key has at most one effect for each message; a message without one is in the quarantine, and the list of parked records has it",
+		"semel deliver", "deliver", []string{"--on-doubt", "park"}, false, false,
+	}
+	plain = trial{"plain", "a plain consumer that POSTs to a service gives some messages more than one effect", "plain consumer", "plain", nil, false, true}
+)
+
 // campaign delivers the messages of a broker under kills.
-func campaign(t *testing.T, where string, open func(t *testing.T) *side) {
+func campaign(t *testing.T, where string, open func(t *testing.T) *side, trials []trial) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("kills processes for half a minute")
@@ -128,47 +154,37 @@ func campaign(t *testing.T, where string, open func(t *testing.T) *side) {
 	if os.Getenv("SEMEL_EVIDENCE") == "1" {
 		messages, kills = 5000, 300
 	}
-	for _, honour := range []string{"honour", "control"} {
-		t.Run(honour, func(t *testing.T) {
+	for _, c := range trials {
+		t.Run(c.name, func(t *testing.T) {
 			seed := uint64(time.Now().UnixNano())
 			t.Logf("seed %d", seed)
 			random := rand.New(rand.NewPCG(seed, 1))
-			lost, double := 0, 0
+			var got tally
 			// No kill of the control may fall between an effect and its answer.
-			for try := 0; try == 0 || honour == "control" && double == 0 && try < 5; try++ {
-				lost, double = tally(killAll(t, open(t), random, messages, kills, honour), messages)
+			for try := 0; try == 0 || c.doubles && got.double == 0 && try < 5; try++ {
+				got = c.killAll(t, open(t), random, messages, kills)
 			}
-			report(t, where, honour, messages, lost, double, kills)
-			if lost > 0 || honour == "honour" && double > 0 || honour == "control" && double == 0 {
-				t.Errorf("%d lost, %d double", lost, double)
+			c.report(t, where, messages, kills, got)
+			if got.lost > 0 || (got.double > 0) != c.doubles {
+				t.Errorf("%+v", got)
 			}
 		})
 	}
 }
 
-// tally counts the messages without an effect and those with several.
-func tally(counts map[string]int, messages int) (lost, double int) {
-	for n := range messages {
-		switch c := counts[fmt.Sprint("k", n)]; {
-		case c == 0:
-			lost++
-		case c > 1:
-			double++
-		}
-	}
-	return lost, double
+// tally counts messages.
+type tally struct {
+	lost        int // without an effect, and not in the quarantine
+	double      int // with several effects
+	quarantined int
 }
 
 // report logs a figure for the evidence.
-func report(t *testing.T, where, service string, messages, lost, double, kills int) {
+func (c *trial) report(t *testing.T, where string, messages, kills int, got tally) {
 	t.Helper()
-	claim := "a service that honours the key has one effect for each message of a broker, whichever process is killed or frozen"
-	if service == "control" {
-		claim = "a service that ignores the key has more than one effect for some messages"
-	}
 	text, err := json.Marshal(map[string]any{
-		"control": service == "control", "claim": claim, "where": "semel deliver, " + where, "trials": messages, "failures": lost + double,
-		"detail": fmt.Sprintf("%d kills and freezes of two members and the service; %d messages lost, %d double", kills, lost, double),
+		"control": c.doubles, "claim": c.claim, "where": c.program + ", " + where, "trials": messages, "failures": got.lost + got.double,
+		"detail": fmt.Sprintf("%d kills and freezes of two members and the service; %d messages lost, %d double, %d in the quarantine", kills, got.lost, got.double, got.quarantined),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +193,7 @@ func report(t *testing.T, where, service string, messages, lost, double, kills i
 }
 
 // killAll delivers messages, 30 % of them twice, under kills, and counts the effects.
-func killAll(t *testing.T, b *side, random *rand.Rand, messages, kills int, honour string) map[string]int {
+func (c *trial) killAll(t *testing.T, b *side, random *rand.Rand, messages, kills int) tally {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "ledger")
 	port, err := proctest.FreePort()
@@ -185,9 +201,15 @@ func killAll(t *testing.T, b *side, random *rand.Rand, messages, kills int, hono
 		t.Fatal(err)
 	}
 	addr := fmt.Sprintf("127.0.0.1:%d", port)
-	args := append(b.args, "--to", "http://"+addr+"/events", "--store", "sqlite:"+filepath.Join(dir, "semel.db"), "--lease", "1s", "--timeout", "2s", "--max-attempts", "0",
-		"--concurrency", "8")
-	members := []*member{{t: t, role: "deliver", args: args}, {t: t, role: "deliver", args: args}, {t: t, role: "service", args: []string{addr, file, honour}}}
+	args := append(b.args[:2:2], "--to", "http://"+addr+"/events") // the plain consumer reads these alone
+	args = append(args, b.args[2:]...)
+	args = append(args, "--store", "sqlite:"+filepath.Join(dir, "semel.db"), "--lease", "1s", "--timeout", "2s", "--max-attempts", "0", "--concurrency", "8")
+	args = append(args, c.args...)
+	honour := "ignore"
+	if c.honour {
+		honour = "honour"
+	}
+	members := []*member{{t: t, role: c.member, args: args}, {t: t, role: c.member, args: args}, {t: t, role: "service", args: []string{addr, file, honour}}}
 	for _, m := range members {
 		m.start()
 	}
@@ -208,14 +230,26 @@ func killAll(t *testing.T, b *side, random *rand.Rand, messages, kills int, hono
 		m.proc.Kill()
 		m.start()
 	}
-	distinct := func() map[string]int {
+	effects := func() map[string]int {
 		counts := map[string]int{}
 		for _, key := range ledgerLines(file) {
 			counts[key]++
 		}
 		return counts
 	}
-	eventually(t, "each message has an effect", func() bool { return len(distinct()) == messages })
+	quarantined := func() (keys []string) {
+		if b.quarantined != nil {
+			keys = b.quarantined(t)
+		}
+		return keys
+	}
+	eventually(t, "each message has an effect or is in the quarantine", func() bool {
+		counts := effects()
+		for _, key := range quarantined() {
+			counts[key]++
+		}
+		return len(counts) == messages
+	})
 	for _, m := range members[:2] { // requests under way end
 		eventually(t, "the member has started", func() bool { return strings.Contains(m.log.String(), "msg=delivering") })
 		m.signal(syscall.SIGTERM)
@@ -223,5 +257,35 @@ func killAll(t *testing.T, b *side, random *rand.Rand, messages, kills int, hono
 			t.Errorf("a member did not stop cleanly: %v\n%s", err, m.log)
 		}
 	}
-	return distinct()
+	return count(t, filepath.Join(dir, "semel.db"), effects(), quarantined(), messages)
+}
+
+// count counts messages. Each one of the quarantine must be in the list of parked records.
+func count(t *testing.T, db string, effects map[string]int, quarantined []string, messages int) (got tally) {
+	t.Helper()
+	list, asked := "", map[string]bool{}
+	if len(quarantined) > 0 {
+		var text, log bytes.Buffer
+		if code := semelcli.Run(t.Context(), []string{"inspect", "list", "--json", "--state", "parked", "--limit", "1000000", "--store", "sqlite:" + db},
+			func(string) string { return "" }, strings.NewReader(""), &text, &log); code != 0 {
+			t.Errorf("the list of parked records: exit code %d: %s", code, &log)
+		}
+		list = text.String()
+	}
+	for _, key := range quarantined {
+		if asked[key] = true; !strings.Contains(list, `"`+key+`"`) {
+			t.Errorf("%s is in the quarantine and not in the list of parked records", key)
+		}
+	}
+	for n := range messages {
+		key := fmt.Sprint("k", n)
+		switch {
+		case effects[key] > 1:
+			got.double++
+		case effects[key] == 0 && !asked[key]:
+			got.lost++
+		}
+	}
+	got.quarantined = len(asked)
+	return got
 }

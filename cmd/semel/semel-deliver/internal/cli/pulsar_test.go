@@ -80,7 +80,7 @@ func TestDeliver_Pulsar_EachMessageOnce(t *testing.T) {
 }
 
 func TestCampaign_PulsarMembersAndServiceKilled_NothingLostNothingDouble(t *testing.T) {
-	campaign(t, "Pulsar", openPulsar)
+	campaign(t, "Pulsar", openPulsar, trials)
 }
 
 func TestDeliver_PulsarRefuses_ErrorNamesNextStepExitCode1(t *testing.T) {
