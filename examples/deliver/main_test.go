@@ -34,6 +34,9 @@ func TestMain(m *testing.M) {
 	if broker := os.Getenv(plainVar); broker != "" {
 		log.Fatal(plainConsumer(broker, os.Getenv(toVar)))
 	}
+	if port := os.Getenv(brokerVar); port != "" {
+		log.Fatal(serveBroker(port, os.Getenv(brokerDirVar)))
+	}
 	code := m.Run()
 	if path, err := deliverer(); err == nil {
 		_ = os.RemoveAll(filepath.Dir(path))
@@ -66,10 +69,13 @@ func read(address string) (n total) {
 	return n
 }
 
+// services are the scripts, by the programs that run them.
+var services = map[string]func(t *testing.T) string{"python3": func(*testing.T) string { return "service.py" }, "node": compiled}
+
 // Each service books each payment once, although each is sent twice, and the service
 // and semel deliver are killed while they work.
 func TestServices_KilledWhileTheyWork_EachPaymentBookedOnce(t *testing.T) {
-	for program, script := range map[string]func(t *testing.T) string{"python3": func(*testing.T) string { return "service.py" }, "node": compiled} {
+	for program, script := range services {
 		t.Run(program, func(t *testing.T) {
 			t.Parallel()
 			if _, err := exec.LookPath(program); err != nil {
