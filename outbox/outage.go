@@ -1,6 +1,9 @@
 package outbox
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // outage counts the calls of Publish in a row that have sent no message of a topic. During
 // an outage the publisher sends few messages of the topic at a time, so that few of them
@@ -45,6 +48,40 @@ func (o outages) paused(now, latest time.Time) (topics []string, next time.Time)
 		topics = append(topics, topic)
 	}
 	return topics, next
+}
+
+// admit returns the messages that are sent now. Of a topic with an outage it keeps up to probe of
+// them. If there are others, messages of Orders that have failed before have at most half of a
+// probe: their receivers may be down for long, and only a message that is sent ends the outage.
+func (o outages) admit(taken []Taken, now time.Time) []Taken {
+	if len(o) == 0 {
+		return taken
+	}
+	failing := map[int64]bool{} // by Order, so that no message is sent before an earlier one of its Order
+	fresh := map[string]int{}
+	for i := range taken {
+		t := &taken[i]
+		if _, known := failing[t.Order]; !known {
+			failing[t.Order] = t.Attempts > 0
+		}
+		if !failing[t.Order] {
+			fresh[t.Topic]++
+		}
+	}
+	all, again := map[string]int{}, map[string]int{}
+	return slices.DeleteFunc(taken, func(t Taken) bool {
+		if o[t.Topic] == nil {
+			return false
+		}
+		if o.isPaused(t.Topic, now) || all[t.Topic] == probe || failing[t.Order] && again[t.Topic] == max(probe/2, probe-fresh[t.Topic]) {
+			return true
+		}
+		all[t.Topic]++
+		if failing[t.Order] {
+			again[t.Topic]++
+		}
+		return false
+	})
 }
 
 // tally counts the messages of a topic in one call of Publish.

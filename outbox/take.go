@@ -106,7 +106,8 @@ func (s *session) onTake(ctx context.Context, r takeReply) {
 		return
 	}
 	s.wanted, s.lastWork = true, now
-	r.taken = r.taken[:min(len(r.taken), r.limit)] // a store may return a few more
+	// A store may return a few more. Two are at least one new message and one that has failed before.
+	r.taken = s.outages.admit(r.taken[:min(len(r.taken), max(2, r.limit))], now)
 	b := &sending{began: now, topics: map[string]*tally{}}
 	for i := range r.taken {
 		t := r.taken[i]
@@ -120,9 +121,6 @@ func (s *session) onTake(ctx context.Context, r takeReply) {
 		n := b.topics[t.Topic]
 		if n == nil {
 			n = &tally{}
-		}
-		if s.outages.isPaused(t.Topic, now) || s.outages[t.Topic] != nil && n.taken == probe {
-			continue
 		}
 		n.taken++
 		b.topics[t.Topic] = n

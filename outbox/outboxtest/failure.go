@@ -199,6 +199,35 @@ func (b *bed) manyBehind() {
 	b.wantStats(outbox.Stats{})
 }
 
+// More keys that have failed are due than one request returns.
+func (b *bed) manyDue() {
+	for n := range 100 {
+		b.putKey(fmt.Sprint("bad", n), 0, 1)
+	}
+	for _, t := range b.take(400) {
+		b.settle(&t, outbox.Failed, 0)
+	}
+	b.putKey("good", 0, 1)
+	for _, limit := range []int{2, 5, 16, 80} {
+		got := ids(b.take(limit))
+		if len(got) > limit || len(got) < 2 || !slices.Contains(got, "good-0") {
+			b.t.Errorf("with limit %d: %q; want good-0, and others that have failed", limit, got)
+		}
+	}
+	first := b.take(400)[0]
+	b.settle(&first, outbox.Failed, 0) // now the others of its lane have waited longer
+	again := b.take(400)
+	last := ""
+	for i := range again {
+		if again[i].Lane == first.Lane && again[i].Attempts > 0 {
+			last = again[i].ID
+		}
+	}
+	if len(again) != 101 || last != first.ID {
+		b.t.Errorf("%d messages, and the last of those in the lane that have failed is %s; want 101 and %s", len(again), last, first.ID)
+	}
+}
+
 // More messages of a paused topic wait, and are due after a failure, than one request
 // returns.
 func (b *bed) pausedTopic() {

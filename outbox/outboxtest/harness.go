@@ -63,6 +63,7 @@ func Run(t *testing.T, h Harness) {
 		{"Drop_FirstOfStoppedKey_LaterOnesGoOn", (*bed).drop, false},
 		{"Drop_EachState_AllowedOrRefused", (*bed).dropStates, false},
 		{"Take_ManyBehindFailed_OtherKeysGoOn", (*bed).manyBehind, false},
+		{"Take_ManyFailedAreDue_OtherKeysGoOn", (*bed).manyDue, false},
 		{"RandomHistories_AgreeWithModel", (*bed).histories, false},
 		{"Woken_AfterCommit_HasValue", (*bed).woken, false},
 	} {

@@ -170,23 +170,40 @@ func (m *Memory) Take(_ context.Context, lanes []outbox.Lane, busy []int64, paus
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	skip := map[int64]bool{}
-	for _, order := range busy {
-		skip[order] = true
+	fences := map[int]outbox.Lane{}
+	for _, l := range lanes {
+		if m.lanes[l.Number].fence == l.Fence {
+			fences[l.Number] = l
+		}
 	}
+	failed := map[int64][]*row{} // by the Order that has failed and is due
+	var due []int64
+	var waiting []*row
 	for _, r := range m.rows {
-		i := slices.IndexFunc(lanes, func(l outbox.Lane) bool { return l.Number == outbox.LaneOf(r.order) })
-		if len(taken) >= limit || i < 0 || m.lanes[lanes[i].Number].fence != lanes[i].Fence || r.State == outbox.Sent || skip[r.order] || slices.Contains(paused, r.Topic) {
+		_, mine := fences[outbox.LaneOf(r.order)]
+		if !mine || r.State == outbox.Sent || slices.Contains(busy, r.order) || slices.Contains(paused, r.Topic) {
 			continue
 		}
-		if k := m.keys[r.order]; k != nil {
-			if k.stopped || now.Before(k.retryAt) {
-				skip[r.order] = true
-				continue
+		switch k := m.keys[r.order]; {
+		case k == nil:
+			waiting = append(waiting, r)
+		case k.stopped || now.Before(k.retryAt) || k.failures > 0 && failed[r.order] != nil: // only the first
+		default:
+			if failed[r.order] == nil {
+				due = append(due, r.order)
 			}
-			skip[r.order] = k.failures > 0 // only the first
+			failed[r.order] = append(failed[r.order], r)
 		}
-		taken = append(taken, outbox.Taken{Entry: r.Entry, Lane: lanes[i], Order: r.order})
+	}
+	slices.SortStableFunc(due, func(a, b int64) int { return m.keys[a].retryAt.Compare(m.keys[b].retryAt) })
+	var found []*row
+	for _, order := range due {
+		found = append(found, failed[order]...)
+	}
+	found = found[:min(len(found), max(1, limit/4))]
+	found = append(found, waiting[:min(len(waiting), max(1, limit-len(found)))]...)
+	for _, r := range found {
+		taken = append(taken, outbox.Taken{Entry: r.Entry, Lane: fences[outbox.LaneOf(r.order)], Order: r.order})
 	}
 	return taken, nil
 }

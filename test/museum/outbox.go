@@ -256,11 +256,6 @@ var outboxes = []Mutant{
 		Old: "AND o.topic <> ALL ($6::text[]) ORDER BY", New: "ORDER BY",
 	},
 	{
-		Name: "outbox: a topic that fails counts an attempt for all its messages", Rule: "outbox",
-		Dir: outboxDir, Func: "(*session).onTake", Package: outboxDir, Run: "TestPublisher_ManyMessagesOfFailingTopic",
-		Old: "n.taken == probe", New: "n.taken < 0",
-	},
-	{
 		Name: "outbox: the time limit of a message hides the end of the lease", Rule: "rule 6",
 		Dir: outboxDir, Func: "limitedContext.Err", Package: outboxDir, Run: "TestEachInTurn_LeaseEndsDuringLookUp",
 		Old: "cmp.Or(c.parent.Err(), c.Context.Err())", New: "cmp.Or(c.Context.Err(), c.Context.Err())",

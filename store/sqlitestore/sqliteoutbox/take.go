@@ -115,16 +115,17 @@ func (b *Outbox) look(ctx context.Context, lanes []outbox.Lane, busy []int64, pa
 		if err != nil {
 			return err
 		}
-		due, err := dueKeys(ctx, tx, numbers, string(busyText), string(pausedText), limit)
+		again := max(1, limit/4) // messages of keys that have failed
+		due, err := dueKeys(ctx, tx, numbers, string(busyText), string(pausedText), again)
 		if err != nil {
 			return err
 		}
 		for _, k := range due {
-			count := limit
+			count := again
 			if k.failures > 0 {
 				count = 1
 			}
-			found, err := query(ctx, tx, true, takeHeld, k.order, min(count, limit-len(taken)))
+			found, err := query(ctx, tx, true, takeHeld, k.order, min(count, again-len(taken)))
 			if err != nil {
 				return err
 			}
@@ -133,7 +134,7 @@ func (b *Outbox) look(ctx context.Context, lanes []outbox.Lane, busy []int64, pa
 				taken = append(taken, found[i].Taken)
 			}
 		}
-		rows, err := tx.QueryContext(ctx, takeWaiting, numbers, string(busyText), limit, string(pausedText))
+		rows, err := tx.QueryContext(ctx, takeWaiting, numbers, string(busyText), max(1, limit-len(taken)), string(pausedText))
 		if err != nil {
 			return err
 		}

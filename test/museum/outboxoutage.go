@@ -1,0 +1,20 @@
+package museum
+
+// The outbox during an outage of a topic: messages that are tried too often, or never.
+var outboxOutages = []Mutant{
+	{
+		Name: "outbox: during an outage only messages that have failed before are tried", Rule: "outbox",
+		Dir: outboxDir, Func: "outages.admit", Package: outboxDir, Run: "TestPublisher_ManyReceiversAreDown",
+		Old: "max(probe/2, probe-fresh[t.Topic])", New: "probe",
+	},
+	{
+		Name: "outbox in SQLite: messages that have failed take the places of others", Rule: "outbox",
+		Dir: sqliteoutbox, Func: "(*Outbox).look", Package: sqliteoutbox, Run: "TestConformance$/Take_ManyFailedAreDue",
+		Old: "max(1, limit/4)", New: "limit",
+	},
+	{
+		Name: "outbox: a topic that fails counts an attempt for all its messages", Rule: "outbox",
+		Dir: outboxDir, Func: "outages.admit", Package: outboxDir, Run: "TestPublisher_ManyMessagesOfFailingTopic",
+		Old: "all[t.Topic] == probe", New: "all[t.Topic] < 0",
+	},
+}
