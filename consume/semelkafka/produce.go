@@ -113,7 +113,9 @@ var sinkLimits = outbox.Limits{
 // Message.Topic, with Message.OrderKey as the key of the record, and Message.ID as its
 // idempotency key. Of one order key it sends the next message when all in-sync replicas
 // have the one before, so give the client kgo.ProducerLinger(0). It must wait for all
-// replicas (kgo.AllISRAcks, the default), and must not consume.
+// replicas (kgo.AllISRAcks, the default), must not consume, and needs
+// kgo.AllowIdempotentProduceCancellation, because without it a record whose request has no
+// answer fails at no time limit, and neither do those after it in its partition.
 //
 // A message that is not acknowledged within 45 s counts as failed, and may arrive all the
 // same. With a shorter kgo.RecordDeliveryTimeout the error names the cause. Records of an
@@ -131,6 +133,9 @@ func NewSink(client *kgo.Client) (outbox.Sink, error) {
 	}
 	if acks, ok := client.OptValue(kgo.RequiredAcks).(kgo.Acks); ok && acks != kgo.AllISRAcks() {
 		return nil, errors.New("semelkafka: NewSink: the client does not wait for all in-sync replicas, so that an acknowledged message may be lost; remove kgo.RequiredAcks, or use kgo.AllISRAcks")
+	}
+	if client.OptValue(kgo.DisableIdempotentWrite) == false && client.OptValue(kgo.AllowIdempotentProduceCancellation) == false {
+		return nil, errors.New("semelkafka: NewSink: the client never gives up a record whose request has no answer, so that a partition without a leader stops its topic; add kgo.AllowIdempotentProduceCancellation()")
 	}
 	if consumes(client) {
 		return nil, errors.New("semelkafka: NewSink: the client consumes, and so would the second client of the sink; give the sink a client without kgo.ConsumeTopics, kgo.ConsumePartitions and a group")

@@ -168,7 +168,7 @@ func (c *config) publish(ctx context.Context, s *service) error {
 		return err
 	}
 	defer d.close()
-	client, err := kgo.NewClient(kgo.SeedBrokers(c.kafka), kgo.ProducerLinger(0))
+	client, err := kgo.NewClient(kgo.SeedBrokers(c.kafka), kgo.ProducerLinger(0), kgo.AllowIdempotentProduceCancellation())
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,11 @@ package museum
 // Kafka knows one offset for each partition, and what is below it is gone.
 var kafkas = []Mutant{
 	{
+		Name: "kafka: a partition without a leader stops the outbox of its topic", Rule: "outbox",
+		Dir: kafka, Func: "NewSink", Package: kafka + "/kafkatest", Run: "TestNewSink_ClientIsUnfit",
+		Old: "client.OptValue(kgo.AllowIdempotentProduceCancellation) == false", New: "client == nil",
+	},
+	{
 		Name: "kafka: a hook that accepts one client stops a source", Rule: "ack",
 		Dir: "consume/semelkafka", Func: "(*Source).newMember", Package: "consume/semelkafka/kafkatest", Run: "TestSource_HookAcceptsOneClient",
 		Old: "plain.Close()", New: "defer plain.Close()",

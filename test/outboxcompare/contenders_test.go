@@ -53,7 +53,7 @@ func semelOutbox(t *testing.T, pool *pgxpool.Pool, broker string) contender {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = box.Close() })
-	client, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.ProducerLinger(0))
+	client, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.ProducerLinger(0), kgo.AllowIdempotentProduceCancellation())
 	if err != nil {
 		t.Fatal(err)
 	}

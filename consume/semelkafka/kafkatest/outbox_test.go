@@ -36,7 +36,7 @@ func (k *task) publish() error {
 		return err
 	}
 	defer box.Close()
-	client, err := kgo.NewClient(kgo.SeedBrokers(k.Seed), kgo.ProducerLinger(0))
+	client, err := kgo.NewClient(kgo.SeedBrokers(k.Seed), kgo.ProducerLinger(0), kgo.AllowIdempotentProduceCancellation())
 	if err != nil {
 		return err
 	}

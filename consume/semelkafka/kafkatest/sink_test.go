@@ -1,6 +1,7 @@
 package kafkatest
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -20,7 +21,7 @@ import (
 func TestSink_Messages_ArriveInOrderForEachKey(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
-		sink, err := semelkafka.NewSink(client(t, seed, kgo.ProducerLinger(0)))
+		sink, err := semelkafka.NewSink(sinkClient(t, seed))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,10 +40,11 @@ func TestSink_Messages_ArriveInOrderForEachKey(t *testing.T) {
 
 func TestNewSink_ClientIsUnfit_Refused(t *testing.T) {
 	for want, opts := range map[string][]kgo.Opt{
-		"replicas":                          {kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite()},
-		"without kgo.ConsumeTopics":         {kgo.ConsumeTopics("t")},
-		"kgo.ConsumePartitions":             {kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{"t": {0: kgo.NewOffset()}})},
-		"kgo.ConsumePartitions and a group": {kgo.ConsumerGroup("g")},
+		"replicas": {kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite()},
+		"add kgo.AllowIdempotentProduceCancellation()": nil,
+		"without kgo.ConsumeTopics":                    {kgo.ConsumeTopics("t"), kgo.AllowIdempotentProduceCancellation()},
+		"kgo.ConsumePartitions":                        {kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{"t": {0: kgo.NewOffset()}}), kgo.AllowIdempotentProduceCancellation()},
+		"kgo.ConsumePartitions and a group":            {kgo.ConsumerGroup("g"), kgo.DisableIdempotentWrite()},
 	} {
 		if _, err := semelkafka.NewSink(client(t, "127.0.0.1:1", opts...)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
@@ -50,28 +52,49 @@ func TestNewSink_ClientIsUnfit_Refused(t *testing.T) {
 	}
 }
 
-// The partition has too few replicas in sync. The client tries for ever, and has no time-out
-// of its own: the sink must report the failure, so that messages of other topics get a place.
-func TestCampaignSink_TooFewReplicas_FailsInTime(t *testing.T) {
+// The partition cannot take records. The client tries for ever, and has no time-out of its own:
+// the sink must report the failure, so that messages of other topics get a place. After the last
+// three the client does not know whether the broker has the record.
+func TestCampaignSink_PartitionIsAway_FailsInTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits 45 s for the sink's time-out")
 	}
-	t.Parallel()
-	c, seed := fake(t)
-	b := open(t, seed)
-	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: b.name, Err: kerr.NotEnoughReplicas, Count: -1})
-	sink, err := semelkafka.NewSink(client(t, seed, kgo.ProducerLinger(0)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	sink.Publish(t.Context(), []outbox.Message{{Topic: b.name, ID: "1"}}, func(_ int, err error) {
-		if err == nil || outbox.IsPoison(err) || !strings.Contains(err.Error(), "kafka-topics --describe") {
-			t.Errorf("error %v, want one that names the next step", err)
+	refuses := func(why *kerr.Error) func(c *fakeKafka, topic string) {
+		return func(c *fakeKafka, topic string) {
+			c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: topic, Err: why, Count: -1})
 		}
-	})
-	if took := time.Since(began); took > 90*time.Second {
-		t.Errorf("it took %v, want about 45 s", took)
+	}
+	for name, away := range map[string]func(c *fakeKafka, topic string){
+		"too few replicas":              refuses(kerr.NotEnoughReplicas),
+		"too few replicas after append": refuses(kerr.NotEnoughReplicasAfterAppend),
+		"broker's time-out":             refuses(kerr.RequestTimedOut),
+		"connection ends": func(c *fakeKafka, _ string) {
+			c.ControlKey(kmsg.Produce.Int16(), func(kmsg.Request) (kmsg.Response, error, bool) {
+				c.KeepControl()
+				return nil, errors.New("the connection ends"), true
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, seed := fake(t)
+			b := open(t, seed)
+			away(c, b.name)
+			sink, err := semelkafka.NewSink(sinkClient(t, seed))
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer := make(chan error, 1)
+			go sink.Publish(t.Context(), []outbox.Message{{Topic: b.name, ID: "1"}}, func(_ int, err error) { answer <- err })
+			select {
+			case err := <-answer:
+				if err == nil || outbox.IsPoison(err) || !strings.Contains(err.Error(), "kafka-topics --describe") {
+					t.Errorf("error %v, want one that names the next step", err)
+				}
+			case <-time.After(90 * time.Second):
+				t.Error("no answer within 90 s, want one after about 45 s")
+			}
+		})
 	}
 }
 
@@ -79,7 +102,7 @@ func TestCampaignSink_TooFewReplicas_FailsInTime(t *testing.T) {
 func TestSink_BatchTooLarge_MessagesAreSentAlone(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
-	cl := client(t, seed, kgo.ProducerLinger(0), kgo.ProducerBatchCompression(kgo.NoCompression()))
+	cl := sinkClient(t, seed, kgo.ProducerBatchCompression(kgo.NoCompression()))
 	limit := "200000"
 	if _, err := kadm.NewClient(cl).CreateTopic(t.Context(), 1, 1, map[string]*string{"max.message.bytes": &limit}, "low"); err != nil {
 		t.Fatal(err)
@@ -101,4 +124,10 @@ func TestSink_BatchTooLarge_MessagesAreSentAlone(t *testing.T) {
 			t.Errorf("message of %d bytes: %v", len(messages[i].Body), err)
 		}
 	})
+}
+
+// sinkClient is a client for a sink.
+func sinkClient(t testing.TB, seed string, opts ...kgo.Opt) *kgo.Client {
+	t.Helper()
+	return client(t, seed, append([]kgo.Opt{kgo.ProducerLinger(0), kgo.AllowIdempotentProduceCancellation()}, opts...)...)
 }

@@ -22,7 +22,7 @@ func away(t *testing.T, down []int32, limit time.Duration, configs ...string) (o
 	t.Helper()
 	c, seed := fake(t)
 	b := open(t, seed, configs...)
-	cl := client(t, seed, kgo.ProducerLinger(0), kgo.RecordDeliveryTimeout(limit))
+	cl := sinkClient(t, seed, kgo.RecordDeliveryTimeout(limit))
 	sink, err := semelkafka.NewSink(cl)
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestSink_LeaseIsOverBeforeMessageIsSentAlone_SendsNothing(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	b := open(t, seed)
-	sink, err := semelkafka.NewSink(client(t, seed, kgo.ProducerLinger(0)))
+	sink, err := semelkafka.NewSink(sinkClient(t, seed))
 	if err != nil {
 		t.Fatal(err)
 	}

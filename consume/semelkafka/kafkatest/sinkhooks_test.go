@@ -28,7 +28,7 @@ func TestSink_HookAcceptsOneClient_OnlyLargeMessagesFail(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	b := open(t, seed)
-	sink, err := semelkafka.NewSink(client(t, seed, kgo.ProducerLinger(0), kgo.WithHooks(&oneClient{})))
+	sink, err := semelkafka.NewSink(sinkClient(t, seed, kgo.WithHooks(&oneClient{})))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func parseKafkaSink(a *address, _ *SinkOptions) (*Sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts = append(opts, kgo.ClientID("semel-outbox"), kgo.ProducerLinger(0), kgo.RecordDeliveryTimeout(recordTime))
+	opts = append(opts, kgo.ClientID("semel-outbox"), kgo.ProducerLinger(0), kgo.RecordDeliveryTimeout(recordTime), kgo.AllowIdempotentProduceCancellation())
 	return &Sink{open: func(ctx context.Context) (outbox.Sink, func() error, error) {
 		client, err := kgo.NewClient(opts...)
 		if err != nil {
