@@ -91,7 +91,9 @@ func EachInTurn(ctx context.Context, messages []Message, l Limits, answer func(i
 	for range parallel {
 		workers.Go(func() {
 			for indexes := range queue {
-				inTurn(ctx, messages, indexes, answer, l.within(send))
+				inTurn(ctx, messages, indexes, answer, func(ctx context.Context, m *Message) error {
+					return l.Within(ctx, func(ctx context.Context) error { return send(ctx, m) })
+				})
 			}
 		})
 	}
@@ -137,24 +139,23 @@ type limitedContext struct {
 // Err implements context.Context.
 func (c limitedContext) Err() error { return cmp.Or(c.parent.Err(), c.Context.Err()) }
 
-// within is send with the time limit.
-func (l Limits) within(send func(ctx context.Context, m *Message) error) func(ctx context.Context, m *Message) error {
+// Within calls send with the time limit, as EachInTurn does. It is for a sink whose messages wait
+// for something before the time begins: such a sink calls EachInTurn without Limits.Time.
+func (l Limits) Within(ctx context.Context, send func(ctx context.Context) error) error {
 	if l.Time <= 0 {
-		return send
+		return send(ctx)
 	}
-	return func(ctx context.Context, m *Message) error {
-		limited, cancel := context.WithTimeout(ctx, l.Time)
-		defer cancel()
-		err := send(limitedContext{limited, ctx}, m)
-		if err == nil || ctx.Err() != nil || limited.Err() == nil || IsPoison(err) {
-			return err
-		}
-		late := fmt.Sprintf("outbox: no answer within %v", l.Time)
-		if l.Hint != "" {
-			late += "; " + l.Hint
-		}
-		return fmt.Errorf("%s: %w", late, err)
+	limited, cancel := context.WithTimeout(ctx, l.Time)
+	defer cancel()
+	err := send(limitedContext{limited, ctx})
+	if err == nil || ctx.Err() != nil || limited.Err() == nil || IsPoison(err) {
+		return err
 	}
+	late := fmt.Sprintf("outbox: no answer within %v", l.Time)
+	if l.Hint != "" {
+		late += "; " + l.Hint
+	}
+	return fmt.Errorf("%s: %w", late, err)
 }
 
 // ByTopic is a sink that sends each message to the sink of its topic, and a message with

@@ -103,20 +103,31 @@ func (s *sent) wait(ctx context.Context) error {
 // send starts to send a copy to a queue; ctx limits the start only. A copy that
 // the broker delays, for instance when its memory runs out, ends later.
 func (p *publisher) send(ctx context.Context, q queue, m amqp.Publishing) *sent {
+	return start(func() error {
+		free, err := p.slots.take(ctx, q.slot())
+		if err != nil {
+			return err
+		}
+		defer free()
+		return p.deliver(ctx, q, m)
+	})
+}
+
+// start begins to send a copy by a function.
+func start(deliver func() error) *sent {
 	s := &sent{done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
-		s.err = p.deliver(ctx, q, m)
+		s.err = deliver()
 	}()
 	return s
 }
 
+// slot is the name of a queue in publisher.slots.
+func (q *queue) slot() string { return q.exchange + "/" + q.name }
+
+// deliver sends a copy that has a place in slots.
 func (p *publisher) deliver(ctx context.Context, q queue, m amqp.Publishing) error {
-	free, err := p.slots.take(ctx, q.exchange+"/"+q.name)
-	if err != nil {
-		return err
-	}
-	defer free()
 	o, err := p.open(ctx)
 	if err != nil {
 		return err

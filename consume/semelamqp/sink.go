@@ -45,10 +45,11 @@ var _ outbox.Sink = (*Sink)(nil)
 // a frame (128 KiB by default), or if a header's name is longer than 255 bytes. Nil options
 // mean the defaults. NewSink does not connect.
 //
-// The sink sends up to 16 messages of a topic at once, each in a channel of its own. If a
-// queue does not confirm, such as a quorum queue without a majority, its messages wait up to
-// 45 s, and other topics go on. They wait, too, if such queues hold all channels of the connection:
-// with RabbitMQ's channel_max of 2047 that takes more than 100 queues.
+// The sink sends up to 16 messages of a topic at once, each in a channel of its own. The others
+// wait for the confirms of these, and their 45 s begin after that. If a queue confirms none
+// for 45 s, such as a quorum queue without a majority, they fail, too. Other topics go on,
+// unless such queues hold all channels of the connection: with RabbitMQ's channel_max of
+// 2047 that takes more than 100 queues.
 func NewSink(url string, o *SinkOptions) (*Sink, error) {
 	if url == "" {
 		return nil, errors.New("semelamqp: NewSink: the URL is empty")
@@ -72,7 +73,7 @@ func (s *Sink) Close() error {
 
 // Publish implements outbox.Sink.
 func (s *Sink) Publish(ctx context.Context, messages []outbox.Message, answer func(i int, err error)) {
-	outbox.EachInTurn(ctx, messages, s.limits, answer, s.send) // publisher.slots limits each topic
+	outbox.EachInTurn(ctx, messages, outbox.Limits{}, answer, s.send) // publisher.slots limits each topic
 }
 
 func (s *Sink) send(ctx context.Context, m *outbox.Message) error {
@@ -86,7 +87,24 @@ func (s *Sink) send(ctx context.Context, m *outbox.Message) error {
 	if err := checkNames(p.Headers); err != nil {
 		return outbox.Poison(err)
 	}
-	err := s.publisher.send(ctx, queue{name: m.Topic, exchange: s.exchange}, p).wait(ctx)
+	q := queue{name: m.Topic, exchange: s.exchange}
+	free, err := s.publisher.slots.takeSoon(ctx, q.slot(), s.limits.Time) // before its time begins
+	if errors.Is(err, errNoPlace) {
+		return fmt.Errorf("semelamqp: exchange %q, routing key %q: the broker has not confirmed the messages before this one, and %w; %s", s.exchange, m.Topic, err, s.limits.Hint)
+	} else if err != nil {
+		return err
+	}
+	return s.limits.Within(ctx, func(ctx context.Context) error {
+		err := start(func() error {
+			defer free()
+			return s.publisher.deliver(ctx, q, p)
+		}).wait(ctx)
+		return s.explain(m, err)
+	})
+}
+
+// explain is the error of a message that was not sent.
+func (s *Sink) explain(m *outbox.Message, err error) error {
 	switch {
 	case isTooLarge(err):
 		return outbox.Poison(fmt.Errorf("semelamqp: message of %d bytes, exchange %q, routing key %q: %w", len(m.Body), s.exchange, m.Topic, err))

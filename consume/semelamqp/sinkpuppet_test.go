@@ -82,3 +82,54 @@ func TestSink_NameOfHeaderTooLong_IsPoison(t *testing.T) {
 		}
 	})
 }
+
+// The queue confirms 16 messages each 200 ms, and the last ones wait longer for their place than
+// a message may take.
+func TestSink_QueueIsSlow_MessagesWaitForPlaces(t *testing.T) {
+	p := newPuppet(t)
+	p.decides(silence)
+	sink := puppetSink(t, p)
+	sink.limits.Time = time.Second
+	messages := make([]outbox.Message, 200)
+	for n := range messages {
+		messages[n] = outbox.Message{Topic: "slow", ID: fmt.Sprint(n)}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		sink.Publish(t.Context(), messages, func(i int, err error) {
+			if err != nil {
+				t.Errorf("message %d: %v", i, err)
+			}
+		})
+	}()
+	confirms := time.NewTicker(200 * time.Millisecond)
+	defer confirms.Stop()
+	for {
+		select {
+		case <-confirms.C:
+			p.confirm()
+		case <-done:
+			return
+		}
+	}
+}
+
+// The messages that have places are sent, and fail. The others wait for places.
+func TestSink_QueueConfirmsNothing_MessagesWithoutPlaceFail(t *testing.T) {
+	p := newPuppet(t)
+	p.decides(silence)
+	messages := make([]outbox.Message, 40)
+	for n := range messages {
+		messages[n] = outbox.Message{Topic: "silent", ID: fmt.Sprint(n)}
+	}
+	began := time.Now()
+	puppetSink(t, p).Publish(t.Context(), messages, func(i int, err error) {
+		if err == nil || !strings.Contains(err.Error(), "quorum_status") {
+			t.Errorf("message %d: error %v, want one that names the next step", i, err)
+		}
+	})
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %v, want about 100 ms", took)
+	}
+}

@@ -262,7 +262,7 @@ var outboxes = []Mutant{
 	},
 	{
 		Name: "outbox: a message may take for ever", Rule: "outbox",
-		Dir: outboxDir, Func: "Limits.within", Package: outboxDir, Run: "TestEachInTurn_NoAnswerInTime",
+		Dir: outboxDir, Func: "Limits.Within", Package: outboxDir, Run: "TestEachInTurn_NoAnswerInTime",
 		Old: "context.WithTimeout(ctx, l.Time)", New: "context.WithTimeout(ctx, 1000*l.Time)",
 	},
 	{

@@ -6,6 +6,11 @@ const rabbit = "consume/semelamqp"
 // its own delivery tags.
 var rabbits = []Mutant{
 	{
+		Name: "RabbitMQ: waiting for other messages of a queue counts as the broker's time", Rule: "outbox",
+		Dir: rabbit, Func: "(*places).progress", Package: rabbit, Run: "TestSink_QueueIsSlow",
+		Old: "q.freed.After(began)", New: "q.freed.After(began.Add(time.Hour))",
+	},
+	{
 		Name: "RabbitMQ: a copy that came back passes for published", Rule: "ack",
 		Dir: rabbit, Func: "(*outlet).judge", Package: rabbit, Run: "TestForward_BrokerDoesNotKeepTheCopy_Fails",
 		Old: `
@@ -25,13 +30,13 @@ var rabbits = []Mutant{
 	},
 	{
 		Name: "RabbitMQ: a queue that confirms nothing stops the copies to all queues", Rule: "isolation",
-		Dir: rabbit, Func: "(*publisher).deliver", Package: rabbit, Run: "TestForward_OneQueueConfirmsNothing_OthersTakeCopies",
-		Old: `p.slots.take(ctx, q.exchange+"/"+q.name)`, New: `p.slots.take(ctx, "")`,
+		Dir: rabbit, Func: "(*queue).slot", Package: rabbit, Run: "TestForward_OneQueueConfirmsNothing_OthersTakeCopies",
+		Old: `q.exchange + "/" + q.name`, New: `""`,
 	},
 	{
 		Name: "RabbitMQ: a topic that does not confirm holds up the others of an outbox", Rule: "isolation",
 		Dir: rabbit, Func: "(*Sink).Publish", Package: rabbit, Run: "TestSink_OneTopicConfirmsNothing_OthersAreSent",
-		Old: "s.limits, answer", New: "outbox.Limits{Parallel: 16, Time: s.limits.Time}, answer",
+		Old: "outbox.Limits{}, answer", New: "outbox.Limits{Parallel: 16}, answer",
 	},
 	{
 		Name: "RabbitMQ: a message fails because all channels are in use", Rule: "rule 13",
