@@ -122,11 +122,14 @@ func quote(s string) string {
 }
 
 // letterID hashes the message's origin; if the broker has no name for the
-// message, its address, key, body and headers, too.
+// message, its address, key, body and headers, too, and the letter that the message was before.
 func letterID(m *Message, own []store.Header, d Disposition, group string) string {
 	id := fmt.Appendf(nil, "%q %q %q %q", group, d.Action, m.Origin.Topic, m.Origin.ID)
 	if m.Origin.ID == "" {
 		id = fmt.Appendf(id, " %q %q %q", m.Origin.Address, m.Key, m.Body)
+		if before, sentBack := m.Header(LetterID); sentBack {
+			id = fmt.Appendf(id, " %q", before)
+		}
 		var lines []string // sorted, because a broker may not keep the order
 		for _, h := range own {
 			if !strings.HasPrefix(strings.ToLower(h.Name), "x-") { // RabbitMQ changes its own at each delivery
