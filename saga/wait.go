@@ -160,7 +160,8 @@ func await[T any](ctx context.Context, r *Run, u *use, step string, missing *sem
 //
 // store.ErrNotFound: no such saga has started. ErrEnded: the event came too late.
 // ErrInvalid: v is larger than an input may be, or does not fit into the record, or cannot
-// be encoded.
+// be encoded. semel.ErrParked: the saga is stuck, and the event is not recorded; send it again
+// after an operator has decided.
 func (s *Saga[In, Out]) Send(ctx context.Context, tenant, id, event string, v any) error {
 	fail := func(reason, cause error) error {
 		return &semel.Error{Reason: reason, Operation: s.name, Cause: cause}
