@@ -155,6 +155,9 @@ type Entry struct {
 	LastError string
 	// Sent is when it was published, if State is Sent.
 	Sent time.Time
+	// Unreadable is why the store could not read the whole message, such as damaged headers. A
+	// publisher does not send such a message: it goes to the quarantine.
+	Unreadable error
 }
 
 // State is where a message is.

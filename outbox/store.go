@@ -29,7 +29,8 @@ type Store interface {
 	// paused; of an Order whose time has come after a failure, only the first. Orders that have
 	// failed come first, of one lane those whose time came earlier before others, with up to a
 	// quarter of the limit and at least one message. So neither they nor messages of paused
-	// topics hold up others, however many there are.
+	// topics hold up others, however many there are. A message that cannot be read has the error
+	// in Unreadable, so that it fails no Take.
 	Take(ctx context.Context, lanes []Lane, busy []int64, paused []string, limit int) ([]Taken, error)
 	// Settle records how messages ended that Take has returned. If the reply is lost, the
 	// same results come again: a result other than Delivered changes nothing if its Attempts

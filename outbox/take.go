@@ -158,14 +158,32 @@ func (s *session) publish(ctx context.Context, b *sending, answers chan<- answer
 		case <-ctx.Done():
 		}
 	}
-	messages := make([]Message, len(b.taken))
+	var messages []Message
+	var indexes []int // of the messages in b.taken
+	stopped := map[int64]bool{}
 	for i := range b.taken {
-		messages[i] = b.taken[i].Message
+		t := &b.taken[i]
+		switch {
+		case stopped[t.Order]:
+			tell(answer{b, i, errBehind})
+		case t.Unreadable != nil:
+			stopped[t.Order] = true
+			tell(answer{b, i, Poison(t.Unreadable)})
+		default:
+			messages, indexes = append(messages, t.Message), append(indexes, i)
+		}
 	}
 	err := errNoAnswer // also if the sink calls runtime.Goexit
 	defer func() { tell(answer{b, -1, err}) }()
+	if len(messages) == 0 {
+		return
+	}
 	err = cmp.Or(callback.Do(b.ctx, sinkName, func() error {
-		s.p.sink.Publish(b.ctx, messages, func(i int, err error) { tell(answer{b, i, err}) })
+		s.p.sink.Publish(b.ctx, messages, func(i int, err error) {
+			if i >= 0 && i < len(indexes) {
+				tell(answer{b, indexes[i], err})
+			}
+		})
 		return nil
 	}), err)
 }

@@ -55,8 +55,8 @@ func (b *Outbox) List(ctx context.Context, state outbox.State, after int64, limi
 		if err := found.Scan(r.targets()...); err != nil {
 			return r.entry, err
 		}
-		err := r.finish(state == outbox.Held)
-		return r.entry, err
+		r.finish(state == outbox.Held)
+		return r.entry, nil
 	})
 	return entries, explain("list", err)
 }
@@ -79,7 +79,7 @@ func (b *Outbox) Get(ctx context.Context, position int64) (outbox.Entry, error) 
 		return outbox.Entry{}, fmt.Errorf("%w: position %d", outbox.ErrNotFound, position)
 	}
 	if err == nil {
-		err = r.finish(table == inHeld)
+		r.finish(table == inHeld)
 	}
 	return r.entry, explain("get", err)
 }

@@ -35,8 +35,8 @@ func (r *row) targets() []any {
 	}
 }
 
-// finish fills in what targets cannot.
-func (r *row) finish(isHeld bool) (err error) {
+// finish fills in the fields that targets does not read.
+func (r *row) finish(isHeld bool) {
 	m := &r.entry
 	m.Written = time.UnixMicro(r.written)
 	switch {
@@ -49,10 +49,10 @@ func (r *row) finish(isHeld bool) (err error) {
 	default:
 		m.State = outbox.Waiting
 	}
+	var err error
 	if m.Headers, err = store.DecodeHeader([]byte(r.headers)); err != nil {
-		return fmt.Errorf("pgoutbox: the headers of message %d cannot be read: %w", m.Position, err)
+		m.Unreadable = fmt.Errorf("pgoutbox: the headers of message %d cannot be read: %w", m.Position, err)
 	}
-	return nil
 }
 
 // Take implements outbox.Store.
@@ -100,9 +100,7 @@ func (b *Outbox) read(ctx context.Context, lanes []outbox.Lane, busy []int64, pa
 		if err := rows.Scan(append(append([]any{&fence}, r.targets()...), &isHeld, &isBlocked, &hasStandby)...); err != nil {
 			return nil, nil, false, err
 		}
-		if err := r.finish(isHeld); err != nil {
-			return nil, nil, false, err
-		}
+		r.finish(isHeld)
 		t := outbox.Taken{Entry: r.entry, Lane: outbox.Lane{Number: r.lane, Fence: fence}, Order: r.order}
 		if isBlocked {
 			blocked = append(blocked, t)

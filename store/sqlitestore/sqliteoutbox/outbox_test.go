@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -193,5 +194,41 @@ func TestStats_NoSentTable_Counts(t *testing.T) {
 	}
 	if s, err := box.Stats(t.Context()); err != nil || s.Waiting != 1 || s.OldestAge <= 0 {
 		t.Errorf("%+v, %v; want 1 waiting message", s, err)
+	}
+}
+
+func TestPublisher_HeadersAreDamaged_OneMessageGoesToQuarantine(t *testing.T) {
+	box, db, _ := open(t)
+	put := func(key, id string) {
+		tx, err := db.BeginTx(t.Context(), nil)
+		if err == nil {
+			err = errors.Join(box.Put(t.Context(), tx, outbox.Message{Topic: "t", OrderKey: key, ID: id}), tx.Commit())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("bad", "bad-0")
+	put("bad", "bad-1")
+	put("good", "good-0")
+	if _, err := db.ExecContext(t.Context(), `UPDATE semel_outbox SET headers = '{' WHERE id = 'bad-0'`); err != nil {
+		t.Fatal(err)
+	}
+	sink := &outboxtest.Sink{}
+	p, err := outbox.New(box, sink, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if err := p.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if sent := sink.Sent(); len(sent) != 1 || sent[0].ID != "good-0" {
+		t.Errorf("sent %+v, want good-0 only", sent)
+	}
+	list, err := box.List(t.Context(), outbox.Quarantined, 0, 10)
+	if err != nil || len(list) != 1 || list[0].ID != "bad-0" || !strings.Contains(list[0].LastError, "headers") {
+		t.Errorf("the quarantine has %+v, %v; want bad-0 with an error about its headers", list, err)
 	}
 }

@@ -48,7 +48,7 @@ func scan(rows *sql.Rows, isHeld bool, more ...any) (r row, err error) {
 		m.State = outbox.Waiting
 	}
 	if m.Headers, err = store.DecodeHeader([]byte(headers)); err != nil {
-		return r, fmt.Errorf("sqliteoutbox: the headers of message %d cannot be read: %w", m.Position, err)
+		m.Unreadable = fmt.Errorf("sqliteoutbox: the headers of message %d cannot be read: %w", m.Position, err)
 	}
 	return r, nil
 }
