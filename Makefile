@@ -49,7 +49,7 @@ PLAIN = $(SLOW_PLAIN) $(filter-out $(SLOW_PLAIN),$(shell printf '%s\n' $(ALL_PAC
 
 # The packages with campaigns, which are the tests named TestCampaign. The slowest come first.
 SLOW_CAMPAIGNS = $(addprefix github.com/semel-go/semel/,examples/saga-kafka-postgres cmd/semel/semel-deliver/internal/cli \
-	cmd/semel/demo store/dynamostore consume/semelpulsar consume/semelnats/natstest cmd/semel/internal/cli)
+	cmd/semel/demo examples/internal/campaign store/dynamostore consume/semelpulsar consume/semelnats/natstest cmd/semel/internal/cli)
 CAMPAIGNS = $(SLOW_CAMPAIGNS) $(filter-out $(SLOW_CAMPAIGNS),$(shell git grep -l '^func TestCampaign' -- '*.go' | xargs -n1 dirname | sort -u | sed 's|^|github.com/semel-go/semel/|'))
 
 # Compilers, linkers and tests may use more memory, and spend less time on collecting garbage.

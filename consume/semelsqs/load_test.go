@@ -58,11 +58,13 @@ func loaded(fifo bool) consumetest.Harness {
 	return h
 }
 
+// Members lose their connections. In examples/internal/campaign they are processes, which are
+// killed.
 func TestCampaign_MembersDie_EachKeyHasOneOutcome(t *testing.T) {
 	for name, fifo := range kinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			messages, kills := consumetest.LoadSize(10_000, 10)
+			messages, kills := consumetest.LoadSize(1000, 4)
 			consumetest.ReportLoad(t, "SQS (ElasticMQ), "+name+" queue", loaded(fifo), consumetest.Load{Messages: messages, Kills: kills, Publish: publish, Ordered: fifo})
 		})
 	}
