@@ -171,6 +171,12 @@ func (c *counting) Do(r *http.Request) (*http.Response, error) {
 	return c.line.Do(r)
 }
 
+func (c *counting) count(operation string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.counts[operation]
+}
+
 func (c *counting) perMessage(messages int) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -25,6 +25,11 @@ var adapters = []Mutant{
 		Old: `, sendWait)`, New: `)`,
 	},
 	{
+		Name: "SQS: a consumer without messages asks for them all the time", Rule: "rule 7",
+		Dir: simple, Func: "(*Source).Next", Package: simple, Run: "TestServe_NoMessages_UsesLittleCPU",
+		Old: `wait := 1, s.opt.PollWait`, New: `wait := 1, time.Duration(0)`,
+	},
+	{
 		Name: "SQS: an extension and the pause after it are in one request, and the extension counts", Rule: "ack",
 		Dir: simple, Func: "(*delivery).setVisibility", Package: simple, Run: "TestNak_ExtendHasNoAnswer_IsSentAfterIt",
 		Old: `case <-d.change.done:`, New: `case <-d.change.done:
