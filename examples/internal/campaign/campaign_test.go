@@ -100,6 +100,11 @@ func (l load) run(t *testing.T, b broker, led *ledger) time.Duration {
 	s.File, s.Unprotected = led.file, l.unprotected
 	members := [2]*proctest.Process{s.start(t), s.start(t)}
 	until(t, "subscribed", func() bool { return b.subscribed(t) })
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("of %d messages %d took effect", l.messages, led.done)
+		}
+	})
 	began := time.Now()
 	var done atomic.Int64
 	published := make(chan error, 1)
