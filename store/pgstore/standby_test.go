@@ -262,27 +262,6 @@ func TestStandbyAway_WaitCancelled_NothingAcknowledged(t *testing.T) {
 	}
 }
 
-// A handler of the caller's own notices is called all the same.
-func TestOpen_OnNotice_IsCalled(t *testing.T) {
-	cfg := pool(t, pgtest.URL(t)).Config()
-	notices := make(chan string, 1)
-	cfg.ConnConfig.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { notices <- n.Message }
-	app, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(app.Close)
-	s, err := New(t.Context(), app, &Options{Schema: newSchema(t, pgtest.URL(t))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	mustExec(t, s.ownPool, "DO $$ BEGIN RAISE WARNING 'heard'; END $$")
-	if got := <-notices; got != "heard" {
-		t.Errorf("got %q", got)
-	}
-}
-
 // COMMIT waits for a standby that is away. The calls are in doubt, also if the handler has
 // used the connection, which it may. No record is parked: made again, the calls get their
 // results.

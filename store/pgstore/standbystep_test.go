@@ -5,7 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
 // A step commits in a transaction of its own, on connections whose warnings the store does
@@ -40,4 +44,25 @@ func TestStandbyAway_StepInTransaction_NotAcknowledged(t *testing.T) {
 		t.Errorf("with the standby: %v", err)
 	}
 	p.want(t, "k")
+}
+
+// A handler of the caller's own notices is called all the same.
+func TestOpen_OnNotice_IsCalled(t *testing.T) {
+	cfg := pool(t, pgtest.URL(t)).Config()
+	notices := make(chan string, 1)
+	cfg.ConnConfig.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { notices <- n.Message }
+	app, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(app.Close)
+	s, err := New(t.Context(), app, &Options{Schema: newSchema(t, pgtest.URL(t))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	mustExec(t, s.ownPool, "DO $$ BEGIN RAISE WARNING 'heard'; END $$")
+	if got := <-notices; got != "heard" {
+		t.Errorf("got %q", got)
+	}
 }
