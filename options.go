@@ -114,12 +114,12 @@ type Options struct {
 	// answer must be fresh. Not with Park.
 	Rerun bool
 	// UnprotectedOnOutage runs the handler without a record if the store gives no
-	// answer within StoreTimeout (or Lease/3, if that is shorter), or refuses all claims. If
-	// requests fail at once, as with refused connections, the wait ends after four of them,
-	// after about 0.2 s. Each such run has an EventUnprotected. During such an outage
-	// duplicates take effect again, even while the first call runs, and even if another Guard
-	// has parked the key. A busy store (store.ErrBusy) has answered: the call is
-	// ErrUnavailable and does not run. Not with Park.
+	// answer within StoreTimeout (or Lease/3, if that is shorter), or refuses all claims, and
+	// shows no record of the call within another second. If requests fail at once, as with
+	// refused connections, the wait ends after four of them, after about 0.2 s. Each such run
+	// has an EventUnprotected. During an outage duplicates take effect again, even while the
+	// first call runs, and even if another Guard has parked the key. A busy store
+	// (store.ErrBusy) has answered: the call is ErrUnavailable and does not run. Not with Park.
 	UnprotectedOnOutage bool
 
 	// Holder tells operators which process holds a claim: host name and process

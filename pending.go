@@ -190,16 +190,11 @@ func (c *pendingCall) claim(ctx context.Context, a *admission) (err error) {
 	}
 	p := c.firstClaim()
 	p.Lease = c.guard.leaseWithin(ctx)
-	a.found, err = c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) {
-		f, err := c.noteAnswer(c.guard.store.Claim(ctx, p))
-		if err != nil && c.mayRunUnprotected && !c.answered { // a store that refuses changes may have the record
-			if f, err := c.guard.store.Get(ctx, c.key); !errors.Is(err, store.ErrNotFound) {
-				_, _ = c.noteAnswer(f, err)
-			}
-		}
-		return f, err
-	})
-	if c.maybeGranted(&a.found, err) {
+	a.found, err = c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.noteAnswer(c.guard.store.Claim(ctx, p)) })
+	if err != nil && c.mayRunUnprotected && !c.answered { // a store that takes no changes may have the record
+		c.askForRecord(ctx)
+	}
+	if c.maybeGranted(&a.found, err, p.Owner) {
 		c.guard.giveBackUnanswered(ctx, nil, p, c.undoState)
 	}
 	return err
@@ -214,7 +209,7 @@ func (c *pendingCall) swap(ctx context.Context, seen store.Seen, p store.Proposa
 		p.Lease = c.guard.leaseWithin(ctx)
 	}
 	f, err := c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.guard.store.Swap(ctx, seen, p) })
-	if p.State == store.Processing && c.maybeGranted(&f, err) {
+	if p.State == store.Processing && c.maybeGranted(&f, err, p.Owner) {
 		c.guard.giveBackUnanswered(ctx, &seen, p, c.undoState)
 	}
 	return f, err

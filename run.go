@@ -236,6 +236,19 @@ func (c *pendingCall) noteAnswer(f store.Found, err error) (store.Found, error) 
 	return f, err
 }
 
+// lookTime is how long askForRecord takes at most: a store that works answers at once.
+const lookTime = time.Second
+
+// askForRecord asks for the record of a call whose claim failed, because a store that takes no
+// changes may answer reads.
+func (c *pendingCall) askForRecord(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	if f, err := c.guard.store.Get(limited, c.key); !errors.Is(err, store.ErrNotFound) {
+		_, _ = c.noteAnswer(f, err)
+	}
+}
+
 // runsUnprotected reports whether a call that is refused with err runs without a record
 // instead.
 func (c *pendingCall) runsUnprotected(err error) bool {

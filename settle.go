@@ -70,11 +70,11 @@ func (g *Guard) giveBack(ctx context.Context, r *store.Record, state store.State
 	}()
 }
 
-// maybeGranted reports whether the store may hold this call's claim although it returned
-// err. It does not if the record of another owner came with err: then only that record's
-// outcome could not be decrypted or confirmed.
-func (c *pendingCall) maybeGranted(f *store.Found, err error) bool {
-	return err != nil && !retry.Answered(err) && (f.Won || f.Record.Key != c.key)
+// maybeGranted reports whether the store may hold this call's claim, by owner, although it
+// returned err. It does not if the record of another owner came with err: then only that
+// record's outcome could not be decrypted or confirmed.
+func (c *pendingCall) maybeGranted(f *store.Found, err error, owner store.Owner) bool {
+	return err != nil && !retry.Answered(err) && (f.Won || f.Record.Key != c.key || f.Record.Owner == owner)
 }
 
 // maxUnanswered bounds the unanswered claims that a Guard sends again in the

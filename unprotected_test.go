@@ -185,14 +185,44 @@ func TestUnprotected_StoreRefusesChanges_OnlyNewCallRuns(t *testing.T) {
 	if _, err := guard(t, st, nil).Run(t.Context(), ann("k"), answer("first")); err != nil {
 		t.Fatal(err)
 	}
+	for _, claim := range []func(context.Context, store.Proposal) (store.Found, error){
+		func(context.Context, store.Proposal) (store.Found, error) { return store.Found{}, errBoom },
+		func(ctx context.Context, _ store.Proposal) (store.Found, error) { // writes hang
+			<-ctx.Done()
+			return store.Found{}, ctx.Err()
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			g := guard(t, &hooks{Store: st, claim: claim}, &semel.Options{UnprotectedOnOutage: true})
+			_, err := g.Run(t.Context(), ann("k"), never(t))
+			wantErr(t, err, semel.ErrUnavailable)
+			res, err := g.Run(t.Context(), ann("new"), answer("bare"))
+			wantBody(t, res, err, "bare", false)
+			time.Sleep(time.Minute)
+		})
+	}
+}
+
+// The store has made the claim, and fails with the record of it: nobody runs, so that the claim
+// is given back.
+func TestClaim_OwnRecordComesWithError_IsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		readOnly := &hooks{Store: st, claim: func(context.Context, store.Proposal) (store.Found, error) { return store.Found{}, errBoom }}
-		g := guard(t, readOnly, &semel.Options{UnprotectedOnOutage: true})
-		_, err := g.Run(t.Context(), ann("k"), never(t))
+		st := memstore.New(nil)
+		var works atomic.Bool
+		h := &hooks{Store: st, claim: func(ctx context.Context, p store.Proposal) (store.Found, error) {
+			f, err := st.Claim(ctx, p)
+			if works.Load() {
+				return f, err
+			}
+			f.Won = false
+			return f, errors.Join(err, errBoom)
+		}}
+		_, err := guard(t, h, nil).Run(t.Context(), ann("k"), never(t))
 		wantErr(t, err, semel.ErrUnavailable)
-		res, err := g.Run(t.Context(), ann("new"), answer("bare"))
-		wantBody(t, res, err, "bare", false)
-		time.Sleep(time.Minute)
+		works.Store(true)
+		time.Sleep(20 * time.Second) // less than the lease
+		res, err := guard(t, st, nil).Run(t.Context(), ann("k"), answer("next"))
+		wantBody(t, res, err, "next", false)
 	})
 }
 

@@ -109,8 +109,13 @@ func (s *session) onTake(ctx context.Context, r takeReply) {
 	// A store may return a few more. Two are at least one new message and one that has failed before.
 	r.taken = s.outages.admit(r.taken[:min(len(r.taken), max(2, r.limit))], now)
 	b := &sending{began: now, topics: map[string]*tally{}}
+	held := map[int64]bool{} // Orders that wait for the end of a message before an unreadable one
 	for i := range r.taken {
 		t := r.taken[i]
+		// An unreadable message stops its Order. Those before it must have ended by then.
+		if held[t.Order] = held[t.Order] || t.Unreadable != nil && s.busy[t.Order] != nil; held[t.Order] {
+			continue
+		}
 		lane := s.lanes[t.Lane.Number]
 		if lane == nil || lane.Fence != t.Lane.Fence || !lane.leaving.IsZero() {
 			continue // it was lost, claimed again or promised to others during the request

@@ -30,11 +30,11 @@ func (e envelope) keyOf(key string) string {
 	if kind == "" || key == "" {
 		return key
 	}
-	if len(kind)+1+len(key) > maxKeyBytes {
-		sum := sha256.Sum256([]byte(kind))
-		kind = hex.EncodeToString(sum[:16])
+	if whole := kind + " " + key; len(whole) <= maxKeyBytes || len(key) > maxKeyBytes { // a key that is too long is refused
+		return whole
 	}
-	return kind + " " + key
+	sum := sha256.Sum256([]byte(kind + " " + key))
+	return hex.EncodeToString(sum[:])
 }
 
 // payload compares v, the source and the event type: as JSON or, if JSON refuses v, by the bytes of

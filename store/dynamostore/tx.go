@@ -142,6 +142,8 @@ func (t *Tx) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
 
 // Swap implements store.Tx.
 func (t *Tx) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
+	ctx, cancel := t.limited(ctx)
+	defer cancel()
 	e, err := t.load(ctx, seen.Key)
 	now := t.store.settleTime(ctx)
 	switch {
@@ -165,6 +167,8 @@ func (t *Tx) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store
 
 // Settle implements store.Tx.
 func (t *Tx) Settle(ctx context.Context, l store.Lease, end store.Settlement) error {
+	ctx, cancel := t.limited(ctx)
+	defer cancel()
 	e, err := t.load(ctx, l.Key)
 	switch {
 	case err != nil:

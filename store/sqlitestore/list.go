@@ -111,17 +111,13 @@ func namesIn(f *store.Filter) (keys, hashes [2]any) {
 	return keys, hashes
 }
 
-// short is store.Key.Short as a function of SQL. Its arguments are an operation, a tenant
-// and a key.
+// short is store.Key.Short as a function of SQL. Its arguments are the bytes of an operation, a
+// tenant and a key, because the driver ends a text at a zero byte.
 func short(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
 	var fields [3]string
 	for i := range fields {
-		switch a := args[i].(type) {
-		case string:
-			fields[i] = a
-		case []byte:
-			fields[i] = string(a)
-		}
+		b, _ := args[i].([]byte) // an empty text has none
+		fields[i] = string(b)
 	}
 	return store.Key{Operation: fields[0], Tenant: fields[1], Value: fields[2]}.Short(), nil
 }

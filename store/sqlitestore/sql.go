@@ -100,7 +100,7 @@ var statements = [stmtCount]string{
 
 	stList: `SELECT ` + columns + ` FROM semel_record WHERE n > ?1 AND (?2 = '' OR operation = ?2) AND (?3 = '' OR tenant = ?3)
 		AND (?4 = 0 OR (1 << state) & ?4) AND updated <= ?5 AND (?7 = 0 OR expires BETWEEN 1 AND ?7)
-		AND (?8 IS NULL OR key IN (?8, ?9) OR ?10 IS NOT NULL AND semel_short(operation, tenant, key) IN (?10, ?11)) ORDER BY n LIMIT ?6`,
+		AND (?8 IS NULL OR key IN (?8, ?9) OR ?10 IS NOT NULL AND semel_short(CAST(operation AS BLOB), CAST(tenant AS BLOB), CAST(key AS BLOB)) IN (?10, ?11)) ORDER BY n LIMIT ?6`,
 	// With statistics of a file in which most records were in doubt, SQLite would read
 	// the table instead of the index.
 	stListDoubts: `SELECT ` + columns + ` FROM semel_record INDEXED BY semel_in_doubt WHERE state = 6 AND n > ?1 ORDER BY n LIMIT ?2`,

@@ -41,7 +41,12 @@ var attempts = []Mutant{
 	{
 		Name: "a claim that found a record with an error is sent again and again", Rule: "rule 13",
 		Dir: core, Func: "(*pendingCall).maybeGranted", Package: core, Run: "TestClaim_RecordComesWithError_IsNotSentAgain",
-		Old: "&& (f.Won || f.Record.Key != c.key)", New: "",
+		Old: "&& (f.Won || f.Record.Key != c.key || f.Record.Owner == owner)", New: "",
+	},
+	{
+		Name: "a claim whose record comes with an error is not given back", Rule: "rule 13",
+		Dir: core, Func: "(*pendingCall).maybeGranted", Package: core, Run: "TestClaim_OwnRecordComesWithError_IsGivenBack",
+		Old: "f.Record.Owner == owner", New: "f.Record.Owner == owner && f.Won",
 	},
 	{
 		Name: "the end of a run is reported without its caller's context", Rule: "rule 13",

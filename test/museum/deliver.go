@@ -70,6 +70,11 @@ var deliveries = []Mutant{
 		Old: "s.leave()", New: "",
 	},
 	{
+		Name: "deliver: a message that could not be asked about goes to the quarantine", Rule: "deliver",
+		Dir: delivery, Func: "(*runner).hold", Package: delivery, Run: "TestServe_OthersDoubtsWithoutWait_EachIsAskedAbout",
+		Old: "unasked && errors.Is(err, semel.ErrParked)", New: "false",
+	},
+	{
 		Name: "deliver: questions to the reconcile hook take all handlers", Rule: "deliver",
 		Dir: delivery, Func: "newRunner", Package: delivery, Run: "TestServe_HookHangs_OtherMessagesAreSent",
 		Old: "make(chan struct{}, questions)", New: "make(chan struct{}, 1000*questions)",

@@ -34,8 +34,8 @@ var outages = []Mutant{
 	},
 	{
 		Name: "a call without a record is not run, because the store says that there is none", Rule: "rule 11",
-		Dir: core, Func: "(*pendingCall).claim", Package: core, Run: "TestUnprotected_StoreRefusesChanges",
-		Old: "!errors.Is(err, store.ErrNotFound)", New: "true",
+		Dir: core, Func: "(*pendingCall).askForRecord", Package: core, Run: "TestUnprotected_StoreRefusesChanges",
+		Old: "!errors.Is(err, store.ErrNotFound)", New: "true || err == nil",
 	},
 	{
 		Name: "a caller that left counts as an outage", Rule: "rule 11",
@@ -50,7 +50,8 @@ var outages = []Mutant{
 	{
 		Name: "a record that was sent is forgotten when a repeat gets no answer", Rule: "rule 11",
 		Dir: core, Func: "(*pendingCall).claim", Package: core, Run: "TestUnprotected_RecordSentThenNoAnswer_DoesNotRun",
-		Old: "f, err := c.noteAnswer(c.guard.store.Claim(ctx, p))", New: "f, err := c.guard.store.Claim(ctx, p); if err == nil { _, _ = c.noteAnswer(f, err) }",
+		Old: "a.found, err = c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.noteAnswer(c.guard.store.Claim(ctx, p)) })",
+		New: "a.found, err = c.noteAnswer(c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.guard.store.Claim(ctx, p) }))",
 	},
 	{
 		Name: "a reserved record that was sent is forgotten when a repeat gets no answer", Rule: "rule 11",
@@ -125,7 +126,7 @@ var outages = []Mutant{
 	{
 		Name: "a claim whose answer did not come in time is forgotten", Rule: "rule 11",
 		Dir: core, Func: "(*pendingCall).claim", Package: core, Run: "TestStoreTimeout_ClaimWasGranted_IsGivenBack",
-		Old: "if c.maybeGranted(&a.found, err) {", New: "if c.maybeGranted(&a.found, err) && ctx.Err() != nil {",
+		Old: "if c.maybeGranted(&a.found, err, p.Owner) {", New: "if c.maybeGranted(&a.found, err, p.Owner) && ctx.Err() != nil {",
 	},
 	{
 		Name: "a shard that is down is an outage of the store", Rule: "rule 14",

@@ -3,6 +3,11 @@ package museum
 // The outbox during an outage of a topic: messages that are tried too often, or never.
 var outboxOutages = []Mutant{
 	{
+		Name: "outbox: an unreadable message stops its key before the message before it is sent", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).onTake", Package: outboxDir, Run: "TestPublisher_UnreadableBehindFailed_FirstIsSent",
+		Old: "t.Unreadable != nil && s.busy[t.Order] != nil", New: "false",
+	},
+	{
 		Name: "outbox: during an outage only messages that have failed before are tried", Rule: "outbox",
 		Dir: outboxDir, Func: "outages.admit", Package: outboxDir, Run: "TestPublisher_ManyReceiversAreDown",
 		Old: "max(probe/2, probe-fresh[t.Topic])", New: "probe",

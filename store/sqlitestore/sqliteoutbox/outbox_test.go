@@ -219,9 +219,17 @@ func TestPublisher_HeadersAreDamaged_OneMessageGoesToQuarantine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if err := p.Run(ctx); err != nil {
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	for began := time.Now(); time.Since(began) < time.Minute; <-time.After(10 * time.Millisecond) {
+		if s, err := box.Stats(t.Context()); err == nil && s.Quarantined == 1 && len(sink.Sent()) > 0 {
+			break
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
 	if sent := sink.Sent(); len(sent) != 1 || sent[0].ID != "good-0" {

@@ -127,10 +127,16 @@ func openFile(path string) (*os.File, error) {
 	if errors.Is(err, fs.ErrPermission) { // operators may write, and not read
 		f, err = os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	}
-	if err == nil && isNew {
-		err = syncDir(filepath.Dir(path))
+	if err != nil {
+		return nil, err
 	}
-	return f, err
+	if isNew {
+		if err := syncDir(filepath.Dir(path)); err != nil {
+			_ = f.Close()
+			return nil, err
+		}
+	}
+	return f, nil
 }
 
 // syncDir makes the name of a new file durable. Windows has no such request.

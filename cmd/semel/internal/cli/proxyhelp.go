@@ -120,6 +120,7 @@ A refusal is a problem document with a "code" that is stable: one of package sem
     503  authorizer_unavailable  --authorize-url could not be asked
     429  tenant_limit            too much at a time for one tenant; see LIMITS
     503  overloaded              too much at a time in all
+    503  replays_full            it is done; too many large answers wait for their clients
     403  peer_refused            the peer is none of --trusted-gateways
     400  bad_target, bad_path, protected_header, ambiguous_header, upgrade_refused,
          key_reserved

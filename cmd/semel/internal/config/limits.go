@@ -11,10 +11,10 @@ import (
 type Limits struct {
 	MaxRequests    *int  `yaml:"max-requests" name:"max-requests" placeholder:"N" group:"Limits" help:"Requests in flight with a key, and as many without one (default 1024; 0: no limit). Beyond it: 503."`
 	MaxKeys        *int  `yaml:"max-keys" name:"max-keys" placeholder:"N" group:"Limits" help:"Requests with a key in a minute, duplicates too: up to so many at once, refilled evenly over the minute (default 0: no limit). Beyond it: 503."`
-	MaxSpool       *Size `yaml:"max-spool" name:"max-spool" placeholder:"SIZE" group:"Limits" help:"Bytes of request bodies that are held until their requests end, in memory and in temporary files (default 256MiB, at least 4 times max-body; 0: no limit). Beyond it: 503."`
+	MaxSpool       *Size `yaml:"max-spool" name:"max-spool" placeholder:"SIZE" group:"Limits" help:"Bytes of request bodies that are held until their requests end, in memory and in temporary files (default 256MiB, at least 4 times max-body; 0: no limit). A quarter of it is for replays over 64 KiB that their clients have not taken. Beyond it: 503."`
 	TenantRequests *int  `yaml:"tenant-requests" name:"tenant-requests" placeholder:"N" group:"Limits" help:"Requests with a key in flight for each tenant (default 128; 0: no limit). Beyond it: 429. With scope single only the limits in all apply."`
 	TenantKeys     *int  `yaml:"tenant-keys" name:"tenant-keys" placeholder:"N" group:"Limits" help:"Requests with a key in a minute for each tenant: up to so many at once, refilled evenly, 60000 by 1000 a second (default 60000; 0: no limit). Beyond it: 429."`
-	TenantSpool    *Size `yaml:"tenant-spool" name:"tenant-spool" placeholder:"SIZE" group:"Limits" help:"Bytes of request bodies for each tenant (default 64MiB, at least max-body; 0: no limit). Beyond it: 429."`
+	TenantSpool    *Size `yaml:"tenant-spool" name:"tenant-spool" placeholder:"SIZE" group:"Limits" help:"Bytes of request bodies for each tenant (default 64MiB, at least max-body; 0: no limit). Beyond it: 429. A quarter of it is for replays over 64 KiB that their clients have not taken; beyond it: 503."`
 	TenantBytes    *Size `yaml:"tenant-bytes" name:"tenant-bytes" placeholder:"SIZE" group:"Limits" help:"Bytes of bodies and answers of requests with a key in a minute for each tenant, up to an eighth of them at once, refilled evenly (default 512MiB; 0: no limit). The next request after it: 429."`
 }
 

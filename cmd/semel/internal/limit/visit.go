@@ -13,6 +13,8 @@ type Visit struct {
 	Request *http.Request // for people; the package does not use it
 	// Event is the last event of the request's call that has an error, for people, too.
 	Event atomic.Pointer[semel.Event]
+	// Replayed is true after the request's call was replayed.
+	Replayed atomic.Bool
 
 	limiter *Limiter
 	count   *atomic.Int64

@@ -139,7 +139,7 @@ type countingWriter struct {
 
 // WriteHeader implements http.ResponseWriter.
 func (c *countingWriter) WriteHeader(status int) {
-	if h := c.Header(); len(h["Idempotent-Replayed"]) > 0 && len(h["Content-Length"]) == 1 {
+	if h := c.Header(); c.visit.Replayed.Load() && len(h["Content-Length"]) == 1 {
 		n, _ := strconv.ParseInt(h["Content-Length"][0], 10, 64) // package semelhttp has set it
 		if err := c.visit.Hold(n); err != nil {
 			c.refuse(n, err)
@@ -156,7 +156,8 @@ func (c *countingWriter) refuse(n int64, err error) {
 	c.proxy.warnOfLimit(c.request, err)
 	clear(c.Header())
 	semelhttp.AllowOrigin(c.ResponseWriter, c.request, c.proxy.Config.RefusalOrigins)
-	why, _ := limited(err)
+	why := problem.ReplaysFull
+	why.Err = err
 	problem.Write(c.ResponseWriter, why)
 }
 

@@ -22,6 +22,9 @@ func (p *Proxy) logEvents() func(context.Context, semel.Event) {
 			failed := e
 			v.Event.Store(&failed)
 		}
+		if v != nil && e.Kind == semel.EventReplayed {
+			v.Replayed.Store(true)
+		}
 		_, nothingDone := errors.AsType[*handlererr.NoEffect](e.Err)
 		if v == nil || v.Request == nil || e.Kind != semel.EventReleased || !e.EndsCall || nothingDone {
 			log(ctx, e)

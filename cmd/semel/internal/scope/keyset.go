@@ -100,15 +100,15 @@ func NewKeySet(from string, o *KeySetOptions) *KeySet {
 func get(ctx context.Context, url string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return nil, input.WithoutURL(err)
+		return nil, input.WithoutQuotes(input.WithoutURL(err))
 	}
 	res, err := http.DefaultClient.Do(req) // uses HTTP_PROXY, because the issuer can be on another network
 	if err != nil {
-		return nil, input.WithoutURL(err)
+		return nil, input.WithoutQuotes(input.WithoutURL(err))
 	}
 	defer func() { _ = res.Body.Close() }() // it was read as far as it counts
 	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the answer is %s, not 200", res.Status)
+		return nil, fmt.Errorf("the status is %d, not 200", res.StatusCode)
 	}
 	return io.ReadAll(io.LimitReader(res.Body, maxKeySet))
 }

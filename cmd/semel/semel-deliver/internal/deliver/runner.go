@@ -55,9 +55,9 @@ func (r *runner) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 	s := &sending{runner: r}
 	defer s.leave()
 	ctx = context.WithValue(ctx, sendingKey{}, s)
-	asks := r.isParked(call)
-	if asks && !s.ask() {
-		return semel.Result{}, r.hold(call, &semel.Error{Reason: semel.ErrParked, Operation: call.Operation, Cause: errManyQuestions})
+	asks, over := r.isParked(call)
+	if asks && !s.ask() && !over { // if its time is over, its record may say more
+		return semel.Result{}, r.hold(call, &semel.Error{Reason: semel.ErrParked, Operation: call.Operation, Cause: errManyQuestions}, true)
 	}
 	for {
 		// A message waits before its claim, so that a crash leaves no doubt about it.
@@ -73,7 +73,7 @@ func (r *runner) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 		if err == nil && res.Replayed && res.Code >= http.StatusBadRequest { // the reconcile hook, or an operator, said so
 			err = &semel.Failure{Code: failureCode(res.Code), Message: fmt.Sprintf("the message was resolved with the status %d", res.Code)}
 		}
-		return res, r.hold(call, err)
+		return res, r.hold(call, err, s.unasked)
 	}
 }
 
@@ -85,18 +85,22 @@ func callKey(call semel.Call) store.Key {
 	return store.Key{Operation: call.Operation, Tenant: call.Tenant, Value: call.Key}
 }
 
-// isParked reports whether a message waits here for the reconcile hook.
-func (r *runner) isParked(call semel.Call) bool {
+// isParked reports whether a message waits here for the reconcile hook, and whether its time
+// is over.
+func (r *runner) isParked(call semel.Call) (parked, over bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, ok := r.parked[callKey(call)]
-	return ok
+	since, parked := r.parked[callKey(call)]
+	return parked, parked && time.Since(since) >= r.wait
 }
 
 // hold keeps a parked message here, until the reconcile hook knows what happened or
-// the time is over.
-func (r *runner) hold(call semel.Call, err error) error {
+// the time is over. Without a time, a message stays until the hook was asked about it.
+func (r *runner) hold(call semel.Call, err error, unasked bool) error {
 	if r.wait <= 0 {
+		if unasked && errors.Is(err, semel.ErrParked) {
+			return stillInDoubt(call, err)
+		}
 		return err
 	}
 	key := callKey(call)
@@ -118,6 +122,10 @@ func (r *runner) hold(call semel.Call, err error) error {
 		delete(r.parked, key)
 		return err
 	}
+	return stillInDoubt(call, err)
+}
+
+func stillInDoubt(call semel.Call, err error) error {
 	return &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation, Cause: fmt.Errorf("in doubt, and --reconcile-url does not know yet: %w", textOnly{err})}
 }
 

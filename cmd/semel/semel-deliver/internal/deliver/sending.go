@@ -17,6 +17,7 @@ type sending struct {
 	runner  *runner
 	entered time.Time // when the message passed the gate
 	status  int       // of the answer, if the message is done
+	unasked bool      // the hook was not asked, because others ask it
 
 	freePlace, leaveGate, endQuestion func() // nil: there is nothing to give back
 }
@@ -63,9 +64,10 @@ func (s *sending) ask() bool {
 	q := s.runner.questions
 	select {
 	case q <- struct{}{}:
-		s.endQuestion = func() { <-q }
+		s.endQuestion, s.unasked = func() { <-q }, false
 		return true
 	default:
+		s.unasked = true
 		return false
 	}
 }
