@@ -137,12 +137,25 @@ func (p partlyDown) DueTimers(ctx context.Context, operation string, within time
 	return due, now, errDown
 }
 
+// sagasOnly is a partlyDown whose working part has sagas alone.
+type sagasOnly struct{ partlyDown }
+
+func (s sagasOnly) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found, error] {
+	return func(yield func(store.Found, error) bool) {
+		for found, err := range s.partlyDown.List(ctx, f) {
+			if (err != nil || strings.HasSuffix(found.Record.Key.Operation, "##saga")) && !yield(found, err) {
+				return
+			}
+		}
+	}
+}
+
 func TestOverview_PartOfStoreDown_ShowsTheOther(t *testing.T) {
 	s := newSite(t, console.Options{})
 	o := console.Options{Sagas: []string{"order", "trip"}}
 	half := serve(t, partlyDown{s.store}, o)
 	const note = "A part of the store did not answer, so the list is not whole: shard b: connection refused"
-	s.want(half.get(""), http.StatusOK, ">parked<", ">o1<", note)
+	s.want(half.get(""), http.StatusOK, ">parked<", ">o1<", note, `<span class="state in-doubt">3&#43;</span>`, `<span class="state stuck">1&#43;</span>`)
 	s.want(half.get("records"), http.StatusOK, ">parked<", ">done<", note)
 	s.want(half.get("sagas"), http.StatusOK, ">o1<", note)
 	// Nothing was found, and nothing is known of the other part.
@@ -150,6 +163,9 @@ func TestOverview_PartOfStoreDown_ShowsTheOther(t *testing.T) {
 	s.want(half.get("records?state=released"), http.StatusServiceUnavailable, "shard b: connection refused")
 	s.want(half.get("records?key=nobody"), http.StatusServiceUnavailable, "shard b: connection refused")
 	s.want(half.get("records?key=parked"), http.StatusOK, ">parked<", note)
+	if page := serve(t, sagasOnly{partlyDown{s.store}}, o).get(""); page.StatusCode != http.StatusOK || !strings.Contains(page.body, ">o1<") || strings.Contains(page.body, "No call is in doubt") {
+		t.Errorf("with a saga and half of a store, and no call: %d\n%s", page.StatusCode, page.body)
+	}
 	empty := serve(t, partlyDown{memstore.New(nil)}, o)
 	s.want(empty.get(""), http.StatusServiceUnavailable, "The store did not answer: shard b: connection refused")
 }

@@ -33,7 +33,7 @@ var dynamoObjects = []Mutant{
 	},
 	{
 		Name: "DynamoDB: an outage of S3 hides the record, so that a duplicate runs without one", Rule: "rule 11",
-		Dir: dynamo, Func: "(*Store).existing", Package: dynamo, Run: "TestObjects_NoAnswerToUnprotectedDuplicate_DoesNotRun",
+		Dir: dynamo, Func: "(*Store).existing", Package: dynamo, Run: "TestObjects_NoAnswer_ErrorShowsRecordWithoutOutcome",
 		Old: "return store.Found{Record: r, Now: now}, err", New: "return store.Found{}, err",
 	},
 	{
