@@ -16,8 +16,8 @@ type Message = driver.Message
 // broker's own ID.
 type Origin = driver.Origin
 
-// Payload is what Keyed compares, for a CallFunc of your own: the message's address (see
-// driver.Address), the type of its event (driver.EventType), its record key
+// Payload returns the payload that Keyed compares, for a CallFunc of your own: the message's
+// address (see driver.Address), the type of its event (driver.EventType), its record key
 // (driver.RecordKey) and its body.
 func Payload(m *Message) semel.Payload {
 	return semel.Bytes([]byte(driver.Address(m)), []byte(driver.EventType(m.Headers)), driver.RecordKey(m), m.Body)

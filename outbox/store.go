@@ -27,10 +27,10 @@ type Store interface {
 	// first one, and leave none out. It returns none of an Order that is in busy, none of
 	// a stopped one, none of a delayed one before its time, and none of a topic in
 	// paused; of an Order whose time has come after a failure, only the first. Orders that have
-	// failed come first, of one lane those whose time came earlier before others, with up to a
-	// quarter of the limit and at least one message. So neither they nor messages of paused
-	// topics hold up others, however many there are. A message that cannot be read has the error
-	// in Unreadable, so that it fails no Take.
+	// failed come first, with up to a quarter of the limit and at least one message. In a lane
+	// the Order that is due the longest is the first of them. So neither they nor messages of
+	// paused topics hold up others, however many there are. A message that cannot be read has
+	// the error in Unreadable, so that it fails no Take.
 	Take(ctx context.Context, lanes []Lane, busy []int64, paused []string, limit int) ([]Taken, error)
 	// Settle records how messages ended that Take has returned. If the reply is lost, the
 	// same results come again: a result other than Delivered changes nothing if its Attempts

@@ -106,7 +106,8 @@ func (s *session) onTake(ctx context.Context, r takeReply) {
 		return
 	}
 	s.wanted, s.lastWork = true, now
-	// A store may return a few more. Two are at least one new message and one that has failed before.
+	// A store may return a few more. At least two are sent: a message that has failed before
+	// and a new one.
 	r.taken = s.outages.admit(r.taken[:min(len(r.taken), max(2, r.limit))], now)
 	b := &sending{began: now, topics: map[string]*tally{}}
 	held := map[int64]bool{} // Orders that wait for the end of a message before an unreadable one

@@ -90,8 +90,8 @@
 //
 //	                                     in the key, with KeyPointers   compared
 //	the type of an SQS message's event   yes                            yes
-//	the name of the queue or table,      no                             yes
-//	of the stream of Kinesis
+//	the name of the queue, the table     no                             yes
+//	or the stream
 //
 // The event type is in the message attributes that driver.EventType of package
 // consume/driver names, such as event-type and ce-type. No other attribute counts,

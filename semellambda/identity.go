@@ -15,7 +15,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// envelope is what a record says beside its document. It is zero for an event of Wrap.
+// envelope has the parts of a record's identity that are not in its document. It is zero for
+// an event of Wrap.
 type envelope struct {
 	source    string // the name of the queue, stream or table
 	eventType string // see driver.EventType
@@ -61,8 +62,8 @@ func (e envelope) parts(doc []byte) [][]byte {
 	return [][]byte{[]byte(e.source), []byte(e.eventType), doc}
 }
 
-// envelopeOf is what a message of SQS says beside its body. A queue of dead letters
-// counts as the queue that its message came from.
+// envelopeOf returns the envelope of a message of SQS. A queue of dead letters counts as the
+// queue that its message came from.
 func envelopeOf(m *events.SQSMessage) envelope {
 	arn := m.Attributes["DeadLetterQueueSourceArn"]
 	if arn == "" {

@@ -8,9 +8,9 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// EventType is what the headers of a message say about the type of its event, as a text to
-// compare; empty: nothing. Keys and payloads have it, because two events of different types
-// may have the same body. These headers count, if they are not empty:
+// EventType returns the type of a message's event, as its headers tell it: a text to compare,
+// which is empty if no header tells it. It is a part of keys and payloads, because two events of
+// different types may have the same body. These headers count, if they are not empty:
 //
 //   - type, name, task, event-type, event-name, message-type, command-type, and each of
 //     them with x- before it; the type names of Spring (__TypeId__), NServiceBus and Rebus

@@ -31,8 +31,8 @@ func (p *places) take(ctx context.Context, name string) (free func(), err error)
 
 var errNoPlace = errors.New("no place became free")
 
-// takeSoon is take with a limit: it fails if no place of the queue becomes free for so long. 0: it
-// waits until ctx ends.
+// takeSoon is take with a limit: it fails if no place of the queue has become free for that
+// time. With limit 0 it waits until ctx ends.
 func (p *places) takeSoon(ctx context.Context, name string, limit time.Duration) (free func(), err error) {
 	q := p.enter(name)
 	began := time.Now()
