@@ -233,23 +233,21 @@ func TestRequestsLateAndDoubled_NoHandlersSideBySide(t *testing.T) {
 	}
 }
 
-// undoing takes an unacknowledged claim back, late, as the store once did.
+// undoing takes an unacknowledged claim back, as the store once did, and so late that the claim
+// has been sent again and granted.
 type undoing struct {
 	*Store
-	direct *Store
-	late   *sync.WaitGroup
+	direct         *Store
+	unacknowledged *sync.Map // the owners of claims
+	late           *sync.WaitGroup
 }
 
 func (u undoing) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
 	f, err := u.Store.Claim(ctx, p)
 	if errors.Is(err, ErrNotAcknowledged) {
-		u.late.Go(func() {
-			ctx := context.WithoutCancel(ctx)
-			<-time.After(50 * time.Millisecond)
-			if f, err := u.direct.Get(ctx, p.Key); err == nil && f.Record.Owner == p.Owner {
-				_, _ = u.direct.Renew(ctx, []store.Lease{f.Record.Lease()}, -time.Hour)
-			}
-		})
+		u.unacknowledged.Store(p.Owner, true)
+	} else if _, late := u.unacknowledged.LoadAndDelete(p.Owner); late && err == nil && f.Won {
+		u.late.Go(func() { _, _ = u.direct.Renew(context.WithoutCancel(ctx), []store.Lease{f.Record.Lease()}, -time.Hour) })
 	}
 	return f, err
 }
@@ -259,10 +257,11 @@ func TestClaimIsTakenBackLate_HandlersRunSideBySide(t *testing.T) {
 	t.Parallel()
 	w := newLateWorld(t)
 	w.longest = 4 * time.Second // which leaves time for a second handler
+	var unacknowledged sync.Map
 	var late sync.WaitGroup
 	t.Cleanup(late.Wait)
 	guards := w.guards(t, func(s *Store) store.Store {
-		return undoing{s, openOn(t, clientAt(t, w.master.URL()), &Options{Prefix: s.opt.Prefix, AllowPark: true}), &late}
+		return undoing{s, openOn(t, clientAt(t, w.master.URL()), &Options{Prefix: s.opt.Prefix, AllowPark: true}), &unacknowledged, &late}
 	})
 	n := 0
 	for ; n < 50 && w.beside.Load() == 0 && !t.Failed(); n++ {
