@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 )
@@ -114,15 +115,23 @@ func suggest(o *Options, flag string, all ...suggestion) []string {
 		command := strings.Join(strings.Fields(program+" "+flag+" --html report.html"), " ")
 		all = slices.Insert(all, len(all)-1, suggestion{command, "the result as a page with charts"})
 	}
-	lines := []string{"Try next:"}
+	lines, width := []string{"Try next:"}, 0
 	for _, s := range all {
-		lines = append(lines, fmt.Sprintf("  %-62s %s", s.command, s.why))
+		width = max(width, len(s.command))
+	}
+	for _, s := range all {
+		lines = append(lines, fmt.Sprintf("  %-*s  %s", width, s.command, s.why))
 	}
 	return lines
 }
 
-// program is how people start the demo in a clone.
-const program = "go run ./cmd/semel/demo"
+// program is how people start the demo: in a clone, or anywhere else.
+var program = func() string {
+	if _, err := os.Stat("cmd/semel/demo/main.go"); err == nil {
+		return "go run ./cmd/semel/demo"
+	}
+	return "go run github.com/semel-go/semel/cmd/semel/demo@latest"
+}()
 
 func milliseconds(v float64) string { return fmt.Sprintf("%.1f ms", v) }
 
