@@ -26,7 +26,7 @@ type link struct {
 	asked time.Time           // when the last probe ended; without one, when the link was made
 	probe *probe              // nil: none runs
 	heard map[int32]time.Time // when a message last came, by the partition
-	sent  map[int32]time.Time // when resend was last called, by the partition
+	sent  map[int32]resent    // by the partition
 
 	trying      chan struct{} // has a value while partitions are tried
 	abandoned   chan struct{}
@@ -37,7 +37,7 @@ type link struct {
 
 func newLink(s *Source) *link {
 	l := &link{
-		s: s, messages: make(chan pulsar.ConsumerMessage, s.opt.ReceiverQueue), asked: time.Now(), heard: map[int32]time.Time{}, sent: map[int32]time.Time{},
+		s: s, messages: make(chan pulsar.ConsumerMessage, s.opt.ReceiverQueue), asked: time.Now(), heard: map[int32]time.Time{}, sent: map[int32]resent{},
 		trying: make(chan struct{}, 1), abandoned: make(chan struct{}), closed: make(chan struct{}),
 	}
 	redeliver := func(id pulsar.MessageID) { l.consumer.NackID(id) }
@@ -164,8 +164,7 @@ func (l *link) health(now time.Time) (broken, isNew bool, _ error) {
 		l.asked, l.probe = now, nil
 		if p.err == nil && l.s.opt.Type == pulsar.Failover {
 			for i := range int32(p.partitions) { //nolint:gosec // far fewer partitions
-				if now.Sub(l.heard[i]) >= probeEvery && now.Sub(l.sent[i]) >= l.resendEvery(i) {
-					l.sent[i] = now
+				if now.Sub(l.heard[i]) >= probeEvery && l.mayResend(i, now) {
 					l.resend(i)
 				}
 			}
@@ -185,15 +184,28 @@ func (l *link) health(now time.Time) (broken, isNew bool, _ error) {
 		l.s.topic, waited.Round(time.Second))
 }
 
-// resendBusy is the pause between two resends of a partition that has messages here, because
-// the broker sends all of them again each time.
-const resendBusy = 5 * time.Minute
+// longestResend is the longest pause between two resends of a partition that has messages here.
+const longestResend = 5 * time.Minute
 
-func (l *link) resendEvery(partition int32) time.Duration {
-	if l.unsettled.has(partition) {
-		return resendBusy
+// resent is the last resend of a partition.
+type resent struct {
+	at    time.Time
+	pause time.Duration // after it
+}
+
+// mayResend reports whether a resend of a partition may be sent now, and notes it. While messages
+// of the partition are here, the pauses double, because the broker sends all of them again each
+// time.
+func (l *link) mayResend(partition int32, now time.Time) bool {
+	last := l.sent[partition]
+	if !l.unsettled.has(partition) {
+		last.pause = 0
 	}
-	return probeEvery
+	if now.Sub(last.at) < last.pause {
+		return false
+	}
+	l.sent[partition] = resent{now, min(max(2*last.pause, 2*probeEvery), longestResend)}
+	return true
 }
 
 // resend asks the broker to send the unacknowledged messages of a partition again, in a

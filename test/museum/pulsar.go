@@ -95,7 +95,7 @@ var pulsars = []Mutant{
 	},
 	{
 		Name: "Pulsar: a slow handler gets all messages of its partition again and again", Rule: "rule 14",
-		Dir: pulsar, Func: "(*link).resendEvery", Package: pulsar, Run: "TestFailover_MessagesAreHere_AsksRarely",
-		Old: "return resendBusy", New: "return probeEvery",
+		Dir: pulsar, Func: "(*link).mayResend", Package: pulsar, Run: "TestFailover_MessagesAreHere_AsksRarely",
+		Old: "!l.unsettled.has(partition)", New: "true || last.pause > 0",
 	},
 }
