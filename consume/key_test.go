@@ -22,7 +22,7 @@ func headers(kv ...string) (hs []store.Header) {
 
 const failsWith = "error: " // an error that is not ErrNoKey and has this text
 
-func TestKeySources(t *testing.T) {
+func TestKeySources_Messages_HaveTheirKeys(t *testing.T) {
 	json := func(body string) *consume.Message { return &consume.Message{Body: []byte(body)} }
 	event := func(body string) *consume.Message {
 		return &consume.Message{Headers: headers("Content-Type", "application/cloudevents+json; charset=utf-8"), Body: []byte(body)}

@@ -15,9 +15,9 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-// TestDraft07 checks each clause of draft-ietf-httpapi-idempotency-key-header-07. The
+// TestClauses_OfDraft07_Hold checks each clause of draft-ietf-httpapi-idempotency-key-header-07. The
 // clause numbers are this project's. Client clauses are checked on the Transport.
-func TestDraft07(t *testing.T) {
+func TestClauses_OfDraft07_Hold(t *testing.T) {
 	const docs = "https://api.example.com/docs/idempotency"
 	published := setup{options: semelhttp.Options{DocsURL: docs}}
 	for _, c := range []struct{ clause, says string }{

@@ -13,7 +13,7 @@ import (
 	"github.com/semel-go/semel/semelhttp"
 )
 
-func TestRouteNamesTheMethodAndThePattern(t *testing.T) {
+func TestRoute_Request_NamesMethodAndPattern(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"POST /payments/{id}":       "POST /payments/{id}",
 		"/payments/{id}":            "POST /payments/{id}",

@@ -161,7 +161,7 @@ var defects = []struct {
 }
 
 // All run at once, because most of them wait for events that do not come.
-func TestTheSuiteFindsBrokenAdapters(t *testing.T) {
+func TestSuite_BrokenAdapter_Fails(t *testing.T) {
 	var all sync.WaitGroup
 	for _, d := range defects {
 		for _, name := range d.caught {
@@ -182,7 +182,7 @@ func TestTheSuiteFindsBrokenAdapters(t *testing.T) {
 
 // A committed offset says that all before it is done. This one says it of the
 // highest that was acked.
-func TestTheSuiteFindsTheHighestOffsetCommitted(t *testing.T) {
+func TestSuite_HighestOffsetCommitted_Fails(t *testing.T) {
 	failed := runs(t, "a crash with later messages done", func() Broker {
 		b := newPartitions()
 		b.highest = true

@@ -9,10 +9,10 @@ import (
 
 func inMemory(testing.TB) store.Store { return memstore.New(nil) }
 
-func TestAQueuePasses(t *testing.T) {
+func TestSuite_Queue_Passes(t *testing.T) {
 	Run(t, Harness{Store: inMemory, Open: func(testing.TB) Broker { return newQueue() }})
 }
 
-func TestALogPasses(t *testing.T) {
+func TestSuite_Log_Passes(t *testing.T) {
 	Run(t, Harness{Store: inMemory, Open: func(testing.TB) Broker { return newPartitions() }})
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/semel-go/semel/outbox/outboxtest"
 )
 
-func TestConforms(t *testing.T) {
+func TestConformance(t *testing.T) {
 	outboxtest.Run(t, outboxtest.Harness{
 		Open: func(testing.TB) (outboxtest.Outbox, func(testing.TB) outboxtest.Tx) {
 			m := outboxtest.NewMemory()

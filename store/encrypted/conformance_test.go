@@ -39,7 +39,7 @@ func advance(_ testing.TB, s store.Store, d time.Duration) {
 }
 
 // A second handle has a Cipher of its own, as another process has.
-func TestConforms(t *testing.T) {
+func TestConformance(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
 		Open: func(testing.TB) store.Store {
 			c := newClocked()

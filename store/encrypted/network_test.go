@@ -47,7 +47,7 @@ func (p patient) Get(ctx context.Context, k store.Key) (store.Found, error) {
 }
 
 // A request that is sent again is encrypted again, and counts as the same request.
-func TestConforms_BadNetwork(t *testing.T) {
+func TestConformance_BadNetwork(t *testing.T) {
 	var opened atomic.Uint64
 	storetest.Run(t, storetest.Harness{
 		Open: func(testing.TB) store.Store {

@@ -50,9 +50,9 @@ var harness = storetest.Harness{
 	Reopen:  func(_ testing.TB, s store.Store) store.Store { return s },
 }
 
-func TestConforms(t *testing.T) { storetest.Run(t, harness) }
+func TestConformance(t *testing.T) { storetest.Run(t, harness) }
 
-func TestConformsInRealTime(t *testing.T) {
+func TestConformance_RealTime(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
 		Open: func(testing.TB) store.Store { return memstore.New(nil) },
 	})

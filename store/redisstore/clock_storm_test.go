@@ -97,7 +97,7 @@ func (st *storm) call(ctx context.Context, g *semel.Guard, key string) error {
 // While the clock of the server jumps by minutes, forward and back, claims,
 // renewals, settlements and waits go on: each key has one outcome for all, that
 // of the run with the highest fence, and no two runs have the same fence.
-func TestWorkGoesOnWhileTheServersClockJumps(t *testing.T) {
+func TestClock_OfServerJumps_CallsEndOnce(t *testing.T) {
 	t.Parallel()
 	srv, clock := redistest.StartWithClock(t, redistest.Durable...)
 	keys := 60 // at least

@@ -30,7 +30,7 @@ func openCluster(t *testing.T, all *redistest.Cluster, o *Options) *Store {
 // Slots move from node to node while work goes on: redirected parts of a
 // batch are resolved key by key, and nothing is lost or done twice. A sweep
 // and a list see each record that stays.
-func TestWorkGoesOnWhileSlotsMove(t *testing.T) {
+func TestCluster_SlotsMove_CallsEndOnce(t *testing.T) {
 	t.Parallel()
 	all := redistest.StartCluster(t, false)
 	s := openCluster(t, all, nil)

@@ -119,9 +119,9 @@ func median[T float64 | time.Duration](v []T) T {
 	return v[len(v)/2]
 }
 
-// TestComparedWithThePublishedPattern measures, on a server of its own:
+// TestStore_ComparedWithPublishedPattern measures, on a server of its own:
 // SEMEL_TEST_COMPARE=1.
-func TestComparedWithThePublishedPattern(t *testing.T) {
+func TestStore_ComparedWithPublishedPattern(t *testing.T) {
 	if os.Getenv("SEMEL_TEST_COMPARE") != "1" {
 		t.Skip("a measurement: set SEMEL_TEST_COMPARE=1")
 	}

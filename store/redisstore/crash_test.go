@@ -36,7 +36,7 @@ func crash(t *testing.T, srv *redistest.Server, s *Store, n, load int) *ledger {
 	return l
 }
 
-func TestWhatWasConfirmedSurvivesACrashOfTheServer(t *testing.T) {
+func TestServerCrash_ConfirmedWrites_Survive(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t, redistest.Durable...)
 	c := redis.NewClient(&redis.Options{Addr: srv.Addr(), MaxRetries: -1}) // so that crashes are met
@@ -56,7 +56,7 @@ func TestWhatWasConfirmedSurvivesACrashOfTheServer(t *testing.T) {
 }
 
 // The harness must be able to see a loss.
-func TestWithoutALogACrashLoses(t *testing.T) {
+func TestServerCrash_WithoutLog_LosesRecords(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t, redistest.Fast...)
 	s := openOn(t, clientAt(t, srv.URL()), nil)

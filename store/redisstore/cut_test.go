@@ -66,7 +66,7 @@ func persisted[T any](t *testing.T, fn func() (T, error)) (v T, err error) {
 // Ten thousand operations through a network that cuts connections before the
 // request, after it, and in the middle of the answer: each ambiguous claim is
 // resolved rightly, each key has one owner and its outcome.
-func TestAnAmbiguousClaimIsResolvedRightly(t *testing.T) {
+func TestClaim_ReplyLost_IsResolved(t *testing.T) {
 	t.Parallel()
 	for name, retries := range map[string]int{"the client sends again": 3, "the client does not": -1} {
 		t.Run(name, func(t *testing.T) {

@@ -52,7 +52,7 @@ func TestOpen_ServerEvicts_IsRefused(t *testing.T) {
 }
 
 // With the check overridden, the loss is seen: the harness is not blind.
-func TestEvictionGrantsTwice(t *testing.T) {
+func TestEviction_RecordOfARunningCall_GrantsTwice(t *testing.T) {
 	t.Parallel()
 	s := openOn(t, clientAt(t, evicting(t).URL()), &Options{AllowEviction: true})
 	first, _ := s.name(claim(t, s, "first").Key.Digest())

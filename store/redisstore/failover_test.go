@@ -59,7 +59,7 @@ func grants(t *testing.T, o *Options) (granted, refused int) {
 }
 
 // The harness must be able to see what is lost.
-func TestWithoutAcknowledgementAFailOverGrantsTwice(t *testing.T) {
+func TestFailOver_WithoutReplicas_GrantsTwice(t *testing.T) {
 	t.Parallel()
 	granted, _ := grants(t, &Options{})
 	figure(t, "replication cut, and a fail-over, without Options.Replicas: a claim is granted twice", true, 1, int64(granted-1), "")
@@ -68,7 +68,7 @@ func TestWithoutAcknowledgementAFailOverGrantsTwice(t *testing.T) {
 	}
 }
 
-func TestWithAcknowledgementTheLostClaimIsRefused(t *testing.T) {
+func TestFailOver_WithReplicas_RefusesLostClaim(t *testing.T) {
 	t.Parallel()
 	granted, refused := grants(t, &Options{Replicas: 1, AckTimeout: 200 * time.Millisecond})
 	figure(t, "replication cut, and a fail-over, with Options.Replicas 1: no claim is granted twice", false, 1, int64(granted-1), fmt.Sprintf("%d refused", refused))
@@ -80,7 +80,7 @@ func TestWithAcknowledgementTheLostClaimIsRefused(t *testing.T) {
 // Work continues through a fail-over with the same handle. Each key has one owner
 // or one outcome, so that all answers for it agree. Changes that the replica
 // acknowledged are not lost.
-func TestWorkGoesOnThroughAFailOver(t *testing.T) {
+func TestFailOver_CallsRunning_EachEndsOnce(t *testing.T) {
 	t.Parallel()
 	f := redistest.StartFailover(t, redistest.Fast...)
 	s := openFailover(t, f, &Options{Replicas: 1, AckTimeout: 10 * time.Second})

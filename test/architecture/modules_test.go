@@ -113,7 +113,7 @@ func moduleOf(t *testing.T, dir string) string {
 	return "."
 }
 
-func TestTheRootModuleRequiresNothing(t *testing.T) {
+func TestModule_Root_RequiresNothing(t *testing.T) {
 	if lines := strings.Fields(run(t, ".", "list", "-m", "all")); !slices.Equal(lines, []string{repo.Module}) {
 		t.Errorf("go.mod:1: the module list of the root is %q, want itself alone", lines)
 	}
@@ -124,7 +124,7 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 	}
 }
 
-func TestAnAdapterRequiresItsOwnDependencyOnly(t *testing.T) {
+func TestModule_Adapter_RequiresItsDependencyOnly(t *testing.T) {
 	for _, m := range modules(t) {
 		if m.dir == "." || fits("cmd/...", m.dir) || fits("scripts/...", m.dir) || fits("test/...", m.dir) || fits("examples/...", m.dir) {
 			continue

@@ -4,7 +4,7 @@ package museum
 var claims = []Mutant{
 	{
 		Name: "a claim checks first and sets later", Rule: "rule 2", Parent: "M3: idempot-js#182",
-		Dir: mem, Func: "(*Store).Claim", Package: mem, Run: "TestConforms$/claim",
+		Dir: mem, Func: "(*Store).Claim", Package: mem, Run: "TestConformance$/claim",
 		Old: `
 			r, exists := s.records[p.Key]
 			if !exists {`,
@@ -17,7 +17,7 @@ var claims = []Mutant{
 	},
 	{
 		Name: "an own claim is read as a conflict", Rule: "rule 2", Parent: "M10: go-redis#2985",
-		Dir: mem, Func: "(*Store).Claim", Package: mem, Run: "TestConforms$/claim",
+		Dir: mem, Func: "(*Store).Claim", Package: mem, Run: "TestConformance$/claim",
 		Old: `
 			if !exists {
 				r = s.put(p.Insert(`,
@@ -46,12 +46,12 @@ var claims = []Mutant{
 	},
 	{
 		Name: "an own claim that has moved on is won again", Rule: "rule 2",
-		Dir: seam, Func: "(*Proposal).Found", Package: mem, Run: "TestConforms$/claim",
+		Dir: seam, Func: "(*Proposal).Found", Package: mem, Run: "TestConformance$/claim",
 		Old: "r.Owner == p.Owner && r.State == p.State", New: "r.Owner == p.Owner",
 	},
 	{
 		Name: "nobody's claim is everybody's", Rule: "rule 2",
-		Dir: seam, Func: "(*Proposal).Found", Package: mem, Run: "TestConforms$/claim",
+		Dir: seam, Func: "(*Proposal).Found", Package: mem, Run: "TestConformance$/claim",
 		Old: "p.Owner != Owner{} && r.Owner == p.Owner", New: "r.Owner == p.Owner",
 	},
 	{
@@ -62,7 +62,7 @@ var claims = []Mutant{
 	},
 	{
 		Name: "a claim has no deadline", Rule: "rule 7", Parent: "M4: powertools-python#8386",
-		Dir: seam, Func: "(*Record).settle", Package: mem, Run: "TestConforms$/(renew|expiry|histories)",
+		Dir: seam, Func: "(*Record).settle", Package: mem, Run: "TestConformance$/(renew|expiry|histories)",
 		Old: `
 				r.Until = Time(Micros(now.Add(wait)))
 			case Released:`,

@@ -212,12 +212,12 @@ var consumers = []Mutant{
 	},
 	{
 		Name: "an empty field is a key, so that all messages without a key are duplicates", Rule: "scope",
-		Dir: consumer, Func: "JSONField", Package: consumer, Run: "TestKeySources",
+		Dir: consumer, Func: "JSONField", Package: consumer, Run: "TestKeySources_Messages_HaveTheirKeys",
 		Old: "case isEmpty(raw):", New: "case raw == nil:",
 	},
 	{
 		Name: "an empty key keeps the next source from being asked", Rule: "scope",
-		Dir: consumer, Func: "First", Package: consumer, Run: "TestKeySources",
+		Dir: consumer, Func: "First", Package: consumer, Run: "TestKeySources_Messages_HaveTheirKeys",
 		Old: `err == nil && key != ""`, New: `err == nil`,
 	},
 	{

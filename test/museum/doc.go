@@ -16,7 +16,7 @@
 //     written for the rule, so that the run is short.
 //   - Check it: go test -run 'TestMuseum/NAME' .
 //
-// If TestEachMutantFitsTheCode fails, the code has changed: correct Dir, Func,
+// If TestMutants_CodeOfToday_EachFits fails, the code has changed: correct Dir, Func,
 // Old and New of the mutant that it names, or remove the mutant if the
 // mechanism is gone.
 //

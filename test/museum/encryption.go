@@ -103,7 +103,7 @@ var encryptions = []Mutant{
 	},
 	{
 		Name: "encryption: a step that is sent again is another one", Rule: "steps",
-		Dir: encryption, Func: "journal.RecordStep", Package: encryption, Run: "TestConforms",
+		Dir: encryption, Func: "journal.RecordStep", Package: encryption, Run: "TestConformance",
 		Old: "if steps[i].Equal(&plain) {", New: "if steps[i].Equal(&s) {",
 	},
 	{

@@ -7,17 +7,17 @@ const eraseDir = "erase"
 var erasures = []Mutant{
 	{
 		Name: "erase: a live claim is erased", Rule: "erase",
-		Dir: seam, Func: "State.Erasable", Package: mem, Run: "TestConforms$/erase",
+		Dir: seam, Func: "State.Erasable", Package: mem, Run: "TestConformance$/erase",
 		Old: "s == Released || s.Terminal()", New: "s.Valid()",
 	},
 	{
 		Name: "erase: a record that changed since it was seen is erased", Rule: "erase",
-		Dir: mem, Func: "(*Store).Erase", Package: mem, Run: "TestConforms$/erase",
+		Dir: mem, Func: "(*Store).Erase", Package: mem, Run: "TestConformance$/erase",
 		Old: "case r.Seen() != seen:", New: "case r.State != seen.State:",
 	},
 	{
 		Name: "erase: the fence goes back", Rule: "rule 5",
-		Dir: mem, Func: "(*Store).Erase", Package: mem, Run: "TestConforms$/erase",
+		Dir: mem, Func: "(*Store).Erase", Package: mem, Run: "TestConformance$/erase",
 		Old: "s.sweptFence = max(s.sweptFence, r.Fence)", New: "",
 	},
 	{

@@ -4,7 +4,7 @@ package museum
 var fences = []Mutant{
 	{
 		Name: "a take-over keeps the fence", Rule: "rule 5", Parent: "Redlock: it has no fencing token",
-		Dir: seam, Func: "(*Proposal).apply", Package: mem, Run: "TestConforms$/fence",
+		Dir: seam, Func: "(*Proposal).apply", Package: mem, Run: "TestConformance$/fence",
 		Old: "max(floor+1,", New: "max(floor,",
 	},
 	{
@@ -14,17 +14,17 @@ var fences = []Mutant{
 	},
 	{
 		Name: "the fence is the clock alone", Rule: "rule 5",
-		Dir: seam, Func: "(*Proposal).apply", Package: mem, Run: "TestConforms$/fence",
+		Dir: seam, Func: "(*Proposal).apply", Package: mem, Run: "TestConformance$/fence",
 		Old: "r.Fence = max(floor+1, uint64(max(0, Micros(now))))", New: "r.Fence = uint64(max(0, Micros(now)))",
 	},
 	{
 		Name: "a sweep forgets the highest fence", Rule: "rule 5",
-		Dir: mem, Func: "(*Store).Sweep", Package: mem, Run: "TestConforms$/fence",
+		Dir: mem, Func: "(*Store).Sweep", Package: mem, Run: "TestConformance$/fence",
 		Old: "s.sweptFence = max(s.sweptFence, r.Fence)", New: "_ = r.Fence",
 	},
 	{
 		Name: "a key that begins anew begins with a low fence", Rule: "rule 5",
-		Dir: seam, Func: "(*Proposal).Replace", Package: mem, Run: "TestConforms$/fence",
+		Dir: seam, Func: "(*Proposal).Replace", Package: mem, Run: "TestConformance$/fence",
 		Old: "p.apply(&r, now, old.Fence)",
 		New: `
 			if p.Restart {
@@ -34,7 +34,7 @@ var fences = []Mutant{
 	},
 	{
 		Name: "parking keeps the fence", Rule: "rule 4",
-		Dir: seam, Func: "(*Proposal).Replace", Package: mem, Run: "TestConforms$",
+		Dir: seam, Func: "(*Proposal).Replace", Package: mem, Run: "TestConformance$",
 		Old: "p.apply(&r, now, old.Fence)",
 		New: `
 			p.apply(&r, now, old.Fence)

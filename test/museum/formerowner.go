@@ -24,12 +24,12 @@ var formerOwners = []Mutant{
 	},
 	{
 		Name: "the list of former owners has no end", Rule: "owners",
-		Dir: seam, Func: "(*Record).FormerOwnersAfter", Package: mem, Run: "TestConforms$/former_owners",
+		Dir: seam, Func: "(*Record).FormerOwnersAfter", Package: mem, Run: "TestConformance$/former_owners",
 		Old: "r.FormerOwners[max(0, len(r.FormerOwners)-MaxFormerOwners+1):]", New: "r.FormerOwners",
 	},
 	{
 		Name: "the first former owners are kept, not the last", Rule: "owners",
-		Dir: seam, Func: "(*Record).FormerOwnersAfter", Package: mem, Run: "TestConforms$/former_owners",
+		Dir: seam, Func: "(*Record).FormerOwnersAfter", Package: mem, Run: "TestConformance$/former_owners",
 		Old: "r.FormerOwners[max(0, len(r.FormerOwners)-MaxFormerOwners+1):]", New: "r.FormerOwners[:min(len(r.FormerOwners), MaxFormerOwners-1)]",
 	},
 	{

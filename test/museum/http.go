@@ -170,7 +170,7 @@ var doors = []Mutant{
 	},
 	{
 		Name: "the hint for a run in progress is the rest of its lease", Rule: "http",
-		Dir: "driver", Func: "RetryHint", Package: door, Run: "TestProblem_EachReason_HasCode|TestDraft07",
+		Dir: "driver", Func: "RetryHint", Package: door, Run: "TestProblem_EachReason_HasCode|TestClauses_OfDraft07_Hold",
 		Old: "if e.Running <= 0 {", New: "if e.Running >= 0 {",
 	},
 	{

@@ -128,24 +128,24 @@ var leases = []Mutant{
 	},
 	{
 		Name: "a renewal counts from an old clock", Rule: "rule 6", Parent: "M19: now() in a long transaction",
-		Dir: mem, Func: "(*Store).Renew", Package: mem, Run: "TestConforms$/renew",
+		Dir: mem, Func: "(*Store).Renew", Package: mem, Run: "TestConformance$/renew",
 		Old: "r.Until, r.Updated = store.Time(store.Micros(now.Add(d))), now", New: "r.Until, r.Updated = r.Created.Add(d), now",
 	},
 	{
 		Name: "anybody may renew", Rule: "rule 4",
-		Dir: mem, Func: "(*Store).Renew", Package: mem, Run: "TestConforms$/renew",
+		Dir: mem, Func: "(*Store).Renew", Package: mem, Run: "TestConformance$/renew",
 		Old: "if !exists || r.Lease() != lease || r.State != store.Processing {",
 		New: "if !exists || r.Fence != lease.Fence || r.State != store.Processing {",
 	},
 	{
 		Name: "an earlier claim of the same owner may renew", Rule: "rule 4",
-		Dir: mem, Func: "(*Store).Renew", Package: mem, Run: "TestConforms$",
+		Dir: mem, Func: "(*Store).Renew", Package: mem, Run: "TestConformance$",
 		Old: "if !exists || r.Lease() != lease || r.State != store.Processing {",
 		New: "if !exists || r.Owner != lease.Owner || r.State != store.Processing {",
 	},
 	{
 		Name: "a claim that has ended may be renewed", Rule: "rule 4",
-		Dir: mem, Func: "(*Store).Renew", Package: mem, Run: "TestConforms$/renew",
+		Dir: mem, Func: "(*Store).Renew", Package: mem, Run: "TestConformance$/renew",
 		Old: "|| r.Lease() != lease || r.State != store.Processing {", New: "|| r.Lease() != lease {",
 	},
 }

@@ -103,7 +103,7 @@ var moves = []Mutant{
 	},
 	{
 		Name: "a lapsed claim that was settled after its copy runs again", Rule: "moved",
-		Dir: seam, Func: "(*Record).Later", Package: mem, Run: "TestConforms$/receive",
+		Dir: seam, Func: "(*Record).Later", Package: mem, Run: "TestConformance$/receive",
 		Old: "|| r.Fence == o.Fence && r.Updated.After(o.Updated)", New: "",
 	},
 	{

@@ -10,7 +10,7 @@ import (
 )
 
 // Quick: it shows a mutant that the code has left behind, without a build.
-func TestEachMutantFitsTheCode(t *testing.T) {
+func TestMutants_CodeOfToday_EachFits(t *testing.T) {
 	root, err := repo.Root()
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ func TestEachMutantFitsTheCode(t *testing.T) {
 // Each rule has an exhibit, and so has each known bug of other projects
 // (M1 to M24 of the list that the project began with) that can be built into
 // what there is: M22, the highest offset committed, needs an adapter of a log.
-func TestEachRuleHasAnExhibit(t *testing.T) {
+func TestRules_OfTheProtocol_EachHasAMutant(t *testing.T) {
 	has := map[string]bool{}
 	for _, m := range All() {
 		has[m.Rule] = true
@@ -54,7 +54,7 @@ func TestEachRuleHasAnExhibit(t *testing.T) {
 	}
 }
 
-func TestRunSelectsByLevel(t *testing.T) {
+func TestRun_Level_SelectsMutants(t *testing.T) {
 	names := []string{"TestA", "TestA/claim", "TestA/claim/of_a_pack", "TestA/swap", "TestAB", "TestAB/claim"}
 	for run, want := range map[string][]string{
 		"TestA":              names,

@@ -60,7 +60,7 @@ var replays = []Mutant{
 	},
 	{
 		Name: "a parked record expires", Rule: "rule 7",
-		Dir: seam, Func: "(*Record).settle", Package: mem, Run: "TestConforms$/expiry",
+		Dir: seam, Func: "(*Record).settle", Package: mem, Run: "TestConformance$/expiry",
 		Old: "case Unknown:", New: "case Unknown: r.Expires = Time(Micros(now.Add(keep)))",
 	},
 	{

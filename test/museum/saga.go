@@ -167,7 +167,7 @@ var sagas = []Mutant{
 	},
 	{
 		Name: "a timer whose version has changed is changed", Rule: "saga 7",
-		Dir: mem, Func: "(*Store).SetTimer", Package: mem, Run: "TestConforms/timers",
+		Dir: mem, Func: "(*Store).SetTimer", Package: mem, Run: "TestConformance/timers",
 		Old: "(!exists || t.Version != seen)", New: "!exists",
 	},
 	{

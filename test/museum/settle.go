@@ -20,27 +20,27 @@ var storeSettlements = []Mutant{
 	},
 	{
 		Name: "a settlement does not compare the fence", Rule: "rule 4", Parent: "M1: Powertools, River",
-		Dir: mem, Func: "(*Store).Settle", Package: mem, Run: "TestConforms$/settle",
+		Dir: mem, Func: "(*Store).Settle", Package: mem, Run: "TestConformance$/settle",
 		Old: "case !exists || r.Lease() != l:", New: "case !exists || r.Owner != l.Owner:",
 	},
 	{
 		Name: "a settlement does not compare the owner", Rule: "rule 4", Parent: "M1: Powertools, River",
-		Dir: mem, Func: "(*Store).Settle", Package: mem, Run: "TestConforms$/settle",
+		Dir: mem, Func: "(*Store).Settle", Package: mem, Run: "TestConformance$/settle",
 		Old: "case !exists || r.Lease() != l:", New: "case !exists || r.Fence != l.Fence:",
 	},
 	{
 		Name: "a frozen owner settles after a take-over", Rule: "rule 4", Parent: "M1: Powertools, River",
-		Dir: mem, Func: "(*Store).Settle", Package: mem, Run: "TestConforms$/settle",
+		Dir: mem, Func: "(*Store).Settle", Package: mem, Run: "TestConformance$/settle",
 		Old: "case !exists || r.Lease() != l:", New: "case !exists:",
 	},
 	{
 		Name: "a reservation is settled", Rule: "rule 4",
-		Dir: mem, Func: "(*Store).Settle", Package: mem, Run: "TestConforms$/settle",
+		Dir: mem, Func: "(*Store).Settle", Package: mem, Run: "TestConformance$/settle",
 		Old: "case r.State == store.Processing:", New: "case !r.State.Terminal():",
 	},
 	{
 		Name: "an outcome is overwritten by its owner", Rule: "rule 8",
-		Dir: mem, Func: "(*Store).Settle", Package: mem, Run: "TestConforms$/settle",
+		Dir: mem, Func: "(*Store).Settle", Package: mem, Run: "TestConformance$/settle",
 		Old: "case r.State == store.Processing:", New: "case r.State == store.Processing || r.State.Terminal():",
 	},
 	{
@@ -55,7 +55,7 @@ var storeSettlements = []Mutant{
 	},
 	{
 		Name: "a settlement makes the record that is not there", Rule: "rule 4", Parent: "M18: Powertools",
-		Dir: mem, Func: "(*Store).Settle", Package: mem, Run: "TestConforms$/settle",
+		Dir: mem, Func: "(*Store).Settle", Package: mem, Run: "TestConformance$/settle",
 		Old: "case !exists || r.Lease() != l:",
 		New: `
 			case !exists:
@@ -65,7 +65,7 @@ var storeSettlements = []Mutant{
 	},
 	{
 		Name: "a release deletes the record", Rule: "rule 5", Parent: "M2: Powertools",
-		Dir: mem, Func: "(*Store).Settle", Package: mem, Run: "TestConforms$/settle",
+		Dir: mem, Func: "(*Store).Settle", Package: mem, Run: "TestConformance$/settle",
 		Old: "s.put(t.Apply(r.Record, s.now()), r.steps)",
 		New: `
 			s.put(t.Apply(r.Record, s.now()), r.steps)
@@ -75,7 +75,7 @@ var storeSettlements = []Mutant{
 	},
 	{
 		Name: "a release deletes another's record", Rule: "rule 4", Parent: "M2: Powertools",
-		Dir: mem, Func: "(*Store).Settle", Package: mem, Run: "TestConforms$/settle",
+		Dir: mem, Func: "(*Store).Settle", Package: mem, Run: "TestConformance$/settle",
 		Old: "case !exists || r.Lease() != l:",
 		New: `
 			case exists && t.State == store.Released:

@@ -192,7 +192,7 @@ var steps = []Mutant{
 	},
 	{
 		Name: "memory: a step is recorded in a call that has ended", Rule: "steps",
-		Dir: mem, Func: "(*Store).RecordStep", Package: mem, Run: "TestConforms$/journal",
+		Dir: mem, Func: "(*Store).RecordStep", Package: mem, Run: "TestConformance$/journal",
 		Old: "r.Lease() != l || r.State != store.Processing", New: "r.Lease() != l",
 	},
 	{
@@ -277,7 +277,7 @@ var steps = []Mutant{
 	},
 	{
 		Name: "two steps of one name are one although they differ", Rule: "steps",
-		Dir: seam, Func: "(*Step).Equal", Package: mem, Run: "TestConforms$/journal",
+		Dir: seam, Func: "(*Step).Equal", Package: mem, Run: "TestConformance$/journal",
 		Old: "s.Failed == t.Failed &&", New: "",
 	},
 	{

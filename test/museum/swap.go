@@ -10,12 +10,12 @@ var swaps = []Mutant{
 	unseen("the expiry", ", Expires: r.Expires", ""),
 	{
 		Name: "a swap compares nothing", Rule: "rule 3", Parent: "M5: powertools-typescript#5714",
-		Dir: mem, Func: "(*Store).Swap", Package: mem, Run: "TestConforms$/swap",
+		Dir: mem, Func: "(*Store).Swap", Package: mem, Run: "TestConformance$/swap",
 		Old: "if r.Seen() == seen {", New: "if true {",
 	},
 	{
 		Name: "a swap looks at the clock", Rule: "rule 3",
-		Dir: mem, Func: "(*Store).Swap", Package: mem, Run: "TestConforms$/swap",
+		Dir: mem, Func: "(*Store).Swap", Package: mem, Run: "TestConformance$/swap",
 		Old: "if r.Seen() == seen {", New: "if r.Seen() == seen && !now.Before(r.Until) {",
 	},
 	{
@@ -30,7 +30,7 @@ var swaps = []Mutant{
 	},
 	{
 		Name: "a swap makes the record that is not there", Rule: "rule 3", Parent: "M18: Powertools",
-		Dir: mem, Func: "(*Store).Swap", Package: mem, Run: "TestConforms$/swap",
+		Dir: mem, Func: "(*Store).Swap", Package: mem, Run: "TestConformance$/swap",
 		Old: `
 				return store.Found{Now: now}, store.ErrNotFound
 			}

@@ -18,7 +18,7 @@ var sweeps = []Mutant{
 	deletes("a parked record", "", "r.State != store.Unknown"),
 	{
 		Name: "a sweep deletes what it has not checked again", Rule: "rule 7", Parent: "margince#423",
-		Dir: mem, Func: "(*Store).Sweep", Package: mem, Run: "TestConforms$/sweep",
+		Dir: mem, Func: "(*Store).Sweep", Package: mem, Run: "TestConformance$/sweep",
 		Old: "s.sweptFence = max(s.sweptFence, r.Fence)",
 		New: `
 			s.sweptFence = max(s.sweptFence, r.Fence)
@@ -30,7 +30,7 @@ var sweeps = []Mutant{
 	},
 	{
 		Name: "a sweep does not look at what has lapsed", Rule: "rule 7", Parent: "CAMEL-16427",
-		Dir: mem, Func: "(*Store).Sweep", Package: mem, Run: "TestConforms$/sweep",
+		Dir: mem, Func: "(*Store).Sweep", Package: mem, Run: "TestConformance$/sweep",
 		Old: "case r.Lapsed(res.Now) &&", New: "case false &&",
 	},
 	{
@@ -45,7 +45,7 @@ var sweeps = []Mutant{
 	},
 	{
 		Name: "a sweep has no limit", Rule: "rule 7",
-		Dir: mem, Func: "(*Store).Sweep", Package: mem, Run: "TestConforms$/sweep",
+		Dir: mem, Func: "(*Store).Sweep", Package: mem, Run: "TestConformance$/sweep",
 		Old: "if res.Deleted == limit {", New: "if false {",
 	},
 	{
@@ -94,7 +94,7 @@ var sweeps = []Mutant{
 func deletes(what, parent, unless string) Mutant {
 	return Mutant{
 		Name: "a sweep deletes " + what, Rule: "rule 7", Parent: parent,
-		Dir: mem, Func: "(*Store).Sweep", Package: mem, Run: "TestConforms$/sweep",
+		Dir: mem, Func: "(*Store).Sweep", Package: mem, Run: "TestConformance$/sweep",
 		Old: "\t\tcase r.Expired(res.Now):\n", New: "\t\tcase r.Expired(res.Now) || !(" + unless + "):\n",
 	}
 }

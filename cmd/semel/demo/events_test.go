@@ -26,7 +26,7 @@ func startStream(t *testing.T, o *Options, semel bool) *stream {
 	return s
 }
 
-func TestWithoutSemelMessagesAreHandledTwiceOrLost(t *testing.T) {
+func TestEvents_WithoutSemel_HandledTwiceOrLost(t *testing.T) {
 	o := &Options{Orders: 200, Clients: 8, Kills: 8, Seed: 1, Program: os.Args[0]}
 	s := startStream(t, o, false)
 	var told bytes.Buffer
@@ -48,7 +48,7 @@ func TestWithoutSemelMessagesAreHandledTwiceOrLost(t *testing.T) {
 	}
 }
 
-func TestWithSemelEachMessageTakesEffectOnce(t *testing.T) {
+func TestEvents_WithSemel_TakeEffectOnce(t *testing.T) {
 	o := &Options{Orders: 200, Clients: 8, Kills: 8, Seed: 1, Program: os.Args[0]}
 	s := startStream(t, o, true)
 	f, err := s.run(t.Context(), o, &bytes.Buffer{})
@@ -63,7 +63,7 @@ func TestWithSemelEachMessageTakesEffectOnce(t *testing.T) {
 	}
 }
 
-func TestAStreamWhoseConsumersDoNotStartIsAnError(t *testing.T) {
+func TestEvents_ConsumersDoNotStart_IsAnError(t *testing.T) {
 	g := proc.NewGroup(t.TempDir())
 	t.Cleanup(g.Close)
 	o := &Options{Orders: 50, Program: os.Args[0] + "-absent"}
@@ -73,7 +73,7 @@ func TestAStreamWhoseConsumersDoNotStartIsAnError(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedStreamEndsAtOnce(t *testing.T) {
+func TestEvents_Interrupted_EndsAtOnce(t *testing.T) {
 	o := &Options{Orders: 100, Clients: 2, Program: os.Args[0]}
 	s := startStream(t, o, true)
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -24,7 +24,7 @@ func found() (*pipeline.Plan, *evidence) {
 	}
 }
 
-func TestWhatWentWellWithEventsHasNothingBroken(t *testing.T) {
+func TestEventTally_AllDoneOnce_NothingBroken(t *testing.T) {
 	want := Figures{Executions: 1, Charges: 1, Replays: 2, Refused: 1, ChargesPerOrder: []int{0, 1},
 		Course: Course{Samples: 1, P50: 1000, P99: 1000, latencies: []float64{1000}}}
 	if f := countEvents(found()); !reflect.DeepEqual(f, want) {
@@ -32,7 +32,7 @@ func TestWhatWentWellWithEventsHasNothingBroken(t *testing.T) {
 	}
 }
 
-func TestTheTallyOfEventsNotices(t *testing.T) {
+func TestEventTally_BrokenPromise_IsCounted(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*evidence)
 		figure func(*Figures) int

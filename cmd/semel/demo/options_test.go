@@ -11,7 +11,7 @@ import (
 
 func usual() Options { return Options{Orders: 2000, Clients: 16, Kills: 8, Seed: 1, OnDoubt: "park"} }
 
-func TestOptionsHaveLimits(t *testing.T) {
+func TestOptions_BeyondLimit_Refused(t *testing.T) {
 	for want, wrong := range map[string]func(*Options){
 		`--orders: "49": must be from 50 to 100000`:                                          func(o *Options) { o.Orders = 49 },
 		`--clients: "0": must be from 1 to 256`:                                              func(o *Options) { o.Clients = 0 },
@@ -37,7 +37,7 @@ func TestOptionsHaveLimits(t *testing.T) {
 	}
 }
 
-func TestTheProgramIsTheRunningOne(t *testing.T) {
+func TestProgram_Default_IsTheRunningOne(t *testing.T) {
 	o := usual()
 	if err := o.complete(); err != nil || o.Program == "" {
 		t.Errorf("program %q, %v", o.Program, err)
@@ -54,7 +54,7 @@ func TestComplete_NoOrders_AsManyAsTheDemoNeeds(t *testing.T) {
 	}
 }
 
-func TestALargerDemoMayTakeLonger(t *testing.T) {
+func TestLimit_LargerDemo_IsLonger(t *testing.T) {
 	small, large := usual(), usual()
 	large.Orders = 10 * small.Orders
 	if small.limit() < time.Minute || large.limit() <= small.limit() {
@@ -62,7 +62,7 @@ func TestALargerDemoMayTakeLonger(t *testing.T) {
 	}
 }
 
-func TestOnlyAProxyThatParksAsksWhatHappened(t *testing.T) {
+func TestProxy_Park_HasReconcileURL(t *testing.T) {
 	for policy, want := range map[string]bool{"park": true, "retry": false} {
 		args := strings.Join(proxyArgs("l", "a", "http://u", nil, policy), " ")
 		if got := strings.Contains(args, "--reconcile-url=http://u/reconcile"); got != want || !strings.Contains(args, "--on-doubt="+policy) {
@@ -71,7 +71,7 @@ func TestOnlyAProxyThatParksAsksWhatHappened(t *testing.T) {
 	}
 }
 
-func TestSomePaymentsOutlastALease(t *testing.T) {
+func TestWork_LongestPayment_OutlastsLease(t *testing.T) {
 	if fleet.Stall/2 <= lease+lease/4 {
 		t.Errorf("half a stall of %v is over before a lease of %v has lapsed", fleet.Stall, lease)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/semel-go/semel/store/sqlitestore"
 )
 
-func TestOnlyCompletedRecordsAreDone(t *testing.T) {
+func TestRecords_NotCompleted_AreNotDone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "semel.db")
 	st, err := sqlitestore.Open(t.Context(), path, nil)
 	if err != nil {
@@ -45,7 +45,7 @@ func TestOnlyCompletedRecordsAreDone(t *testing.T) {
 	}
 }
 
-func TestAStoreThatIsNotThereIsNotEmpty(t *testing.T) {
+func TestRecords_StoreMissing_IsAnError(t *testing.T) {
 	if got, err := completed(t.Context(), sqliteURL(t, filepath.Join(t.TempDir(), "absent.db"))); err == nil {
 		t.Errorf("got %v", got)
 	}
@@ -60,7 +60,7 @@ func sqliteURL(t *testing.T, path string) storeurl.URL {
 	return u
 }
 
-func TestAPasswordIsNoArgument(t *testing.T) {
+func TestStore_Password_IsNoArgument(t *testing.T) {
 	r, err := newRecords(&Options{Store: "postgres://ann:secret@h/d?sslmode=disable"}, "dir")
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestAPasswordIsNoArgument(t *testing.T) {
 	}
 }
 
-func TestAPrefixInRedisIsTheDemosOwn(t *testing.T) {
+func TestStore_Redis_HasAPrefixOfItsOwn(t *testing.T) {
 	r, err := newRecords(&Options{Store: "rediss://ann:secret@h:1/3?semel-fsync=true&max_retries=2"}, "dir")
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestAPrefixInRedisIsTheDemosOwn(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeDroppedIsNamed(t *testing.T) {
+func TestStore_CannotBeDropped_IsNamed(t *testing.T) {
 	for _, at := range []string{"postgres://ann:secret@127.0.0.1:1/d", "redis://ann:secret@127.0.0.1:1/0?semel-fsync=true"} {
 		r, err := newRecords(&Options{Store: at}, "dir")
 		if err != nil {

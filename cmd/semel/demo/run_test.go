@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestAProxyThatDoesNotStartIsTold(t *testing.T) {
+func TestRun_ProxyDoesNotStart_IsReported(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	o := usual()
@@ -29,7 +29,7 @@ func TestAProxyThatDoesNotStartIsTold(t *testing.T) {
 	}
 }
 
-func TestWhatIsKeptIsNamed(t *testing.T) {
+func TestRun_KeepFiles_NamesThem(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	o := usual()
@@ -47,7 +47,7 @@ func TestWhatIsKeptIsNamed(t *testing.T) {
 	}
 }
 
-func TestTheReportHasTheFieldsThatProgramsRead(t *testing.T) {
+func TestReport_JSON_HasDocumentedFields(t *testing.T) {
 	for name, r := range map[string]*Report{"requests": shown(), "events": shownEvents()} {
 		t.Run(name, func(t *testing.T) { hasFields(t, r) })
 	}
@@ -87,7 +87,7 @@ func hasFields(t *testing.T, r *Report) {
 	}
 }
 
-func TestProgressOnNoTerminalIsWholeLines(t *testing.T) {
+func TestProgress_NoTerminal_WritesWholeLines(t *testing.T) {
 	s := startStraight(t, &Options{Orders: 50, Program: os.Args[0]})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()

@@ -26,7 +26,7 @@ func startStraight(t *testing.T, o *Options) *side {
 	return s
 }
 
-func TestWithoutSemelOrdersAreChargedTwice(t *testing.T) {
+func TestStorm_WithoutSemel_ChargesTwice(t *testing.T) {
 	o := &Options{Orders: 100, Clients: 8, Kills: 3, Seed: 1, Program: os.Args[0]}
 	s := startStraight(t, o)
 	var told bytes.Buffer
@@ -45,7 +45,7 @@ func TestWithoutSemelOrdersAreChargedTwice(t *testing.T) {
 	}
 }
 
-func TestAProcessWithNothingToDoIsNotKilled(t *testing.T) {
+func TestStorm_IdleProcess_IsNotKilled(t *testing.T) {
 	o := &Options{Orders: 50, Program: os.Args[0]}
 	s := startStraight(t, o)
 	s.plan.Steps = s.plan.Steps[:0] // the fleet has nothing to do, so the storm is over
@@ -68,7 +68,7 @@ func TestAProcessWithNothingToDoIsNotKilled(t *testing.T) {
 	}
 }
 
-func TestAStormEndsWithItsContext(t *testing.T) {
+func TestStorm_ContextEnds_Ends(t *testing.T) {
 	s := startStraight(t, &Options{Orders: 50, Program: os.Args[0]})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -27,7 +27,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-func TestTheTableIsTheGoldenOne(t *testing.T) {
+func TestTable_Results_MatchGoldenFile(t *testing.T) {
 	for name, r := range map[string]report{"table.txt": shown(), "events.txt": shownEvents(), "saga.txt": shownSaga()} {
 		if err := r.judge(); err != nil {
 			t.Fatal(err)
@@ -40,7 +40,7 @@ func TestTheTableIsTheGoldenOne(t *testing.T) {
 	}
 }
 
-func TestTheTableNamesWhatIsBroken(t *testing.T) {
+func TestTable_BrokenPromise_IsNamed(t *testing.T) {
 	r := shown()
 	r.With.DoubleCharges, r.With.Stuck = 3, 1
 	if r.judge() == nil {

@@ -49,7 +49,7 @@ func (s *scene) count() Figures {
 	return count(s.orders, s.outcomes, s.state, func(id ledger.ID) bool { return s.done[id] })
 }
 
-func TestWhatWentWellHasNothingBroken(t *testing.T) {
+func TestTally_AllDoneOnce_NothingBroken(t *testing.T) {
 	f := newScene().count()
 	want := Figures{Executions: 1, Charges: 1, Refused: 1, ChargesPerOrder: []int{0, 1}}
 	if !reflect.DeepEqual(f, want) {
@@ -57,7 +57,7 @@ func TestWhatWentWellHasNothingBroken(t *testing.T) {
 	}
 }
 
-func TestTheTallyNotices(t *testing.T) {
+func TestTally_BrokenPromise_IsCounted(t *testing.T) {
 	for name, c := range map[string]struct {
 		happens func(*scene)
 		seen    func(*Figures) int
@@ -128,7 +128,7 @@ func TestTheTallyNotices(t *testing.T) {
 	}
 }
 
-func TestWhatWasParkedIsReconciledOnceTheLedgerKnows(t *testing.T) {
+func TestTally_ParkedAndLedgerKnows_IsReconciled(t *testing.T) {
 	s := newScene()
 	for key, a := range map[string]ledger.Answer{"a": ledger.Yes, "b": ledger.No, "c": ledger.Unsure} {
 		s.apply(&ledger.Entry{Kind: ledger.Asked, Key: key, Answer: ledger.Unsure}, &ledger.Entry{Kind: ledger.Asked, Key: key, Answer: a})
@@ -138,14 +138,14 @@ func TestWhatWasParkedIsReconciledOnceTheLedgerKnows(t *testing.T) {
 	}
 }
 
-func TestASideWithoutRecordsHasNoneToComplete(t *testing.T) {
+func TestTally_SideWithoutRecords_HasNoneToComplete(t *testing.T) {
 	s := newScene()
 	if f := count(s.orders, s.outcomes, s.state, nil); f.Stuck != 0 {
 		t.Errorf("%d stuck", f.Stuck)
 	}
 }
 
-func TestLatenciesOfDisturbedCallsDoNotCount(t *testing.T) {
+func TestLatency_DisturbedCall_IsNotCounted(t *testing.T) {
 	outcomes := make([]fleet.Outcome, 200)
 	for i := range 100 {
 		outcomes[i].Latency = time.Duration(i+1) * time.Millisecond

@@ -35,7 +35,7 @@ func shownEvents() *Report {
 	}
 }
 
-func TestPromisesThatWereKeptAreNoError(t *testing.T) {
+func TestVerdict_PromisesKept_NoError(t *testing.T) {
 	for _, r := range []*Report{shown(), shownEvents()} {
 		if err := r.judge(); err != nil || r.Broken == nil || len(r.Broken) != 0 {
 			t.Errorf("got %v, broken %v", err, r.Broken)
@@ -43,7 +43,7 @@ func TestPromisesThatWereKeptAreNoError(t *testing.T) {
 	}
 }
 
-func TestABrokenPromiseIsAnError(t *testing.T) {
+func TestVerdict_PromiseBroken_IsAnError(t *testing.T) {
 	for want, breaks := range map[string]func(*Report){
 		"1 double charge":          func(r *Report) { r.With.DoubleCharges = 1 },
 		"2 lost":                   func(r *Report) { r.With.Lost = 2 },

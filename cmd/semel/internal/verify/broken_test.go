@@ -98,7 +98,7 @@ var brokenStores = []struct {
 	}},
 }
 
-func TestABrokenStoreIsFoundOutByTheCheckThatIsForIt(t *testing.T) {
+func TestVerify_BrokenStore_FoundByItsCheck(t *testing.T) {
 	caught, missed := map[string]bool{}, 0
 	for _, b := range brokenStores {
 		caught[b.check] = true
@@ -145,7 +145,7 @@ func sure(t *testing.T, r *Report, err error, name string) {
 	t.Log(c.Violations[0])
 }
 
-func TestASweepThatIsAheadOfItsTimeIsFoundOut(t *testing.T) {
+func TestVerify_SweepTooEarly_IsFound(t *testing.T) {
 	for ahead, check := range map[time.Duration]string{time.Hour: "expiry", 2 * long: "expiry"} {
 		bubble(t, func(t *testing.T) {
 			c := new(clockwork)
@@ -157,7 +157,7 @@ func TestASweepThatIsAheadOfItsTimeIsFoundOut(t *testing.T) {
 	}
 }
 
-func TestAConnectionWithAClockOfItsOwnIsFoundOut(t *testing.T) {
+func TestVerify_ConnectionWithOwnClock_IsFound(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		one := new(clockwork).sound()
 		other := &sick{Store: one.Store}

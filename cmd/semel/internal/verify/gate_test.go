@@ -10,7 +10,7 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-func TestAShutGateRefusesAllAndWaitsForWhatIsUnderWay(t *testing.T) {
+func TestGate_Closed_RefusesAndWaits(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := new(clockwork).sound()
 		sound, reached := s.Store, false

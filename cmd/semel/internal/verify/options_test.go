@@ -8,7 +8,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 )
 
-func TestAWrongOptionNamesFlagValueAndLimits(t *testing.T) {
+func TestOptions_Invalid_NameFlagValueAndLimits(t *testing.T) {
 	for want, change := range map[string]func(*Options){
 		`--keys: "0": must be from 1 to 100000`:                                             func(o *Options) { o.Keys = 0 },
 		`--keys: "100001": must be from 1 to 100000`:                                        func(o *Options) { o.Keys = 100_001 },
@@ -32,7 +32,7 @@ func TestAWrongOptionNamesFlagValueAndLimits(t *testing.T) {
 	}
 }
 
-func TestOnlyAndSkipChooseTheChecks(t *testing.T) {
+func TestOptions_OnlyAndSkip_ChooseChecks(t *testing.T) {
 	chosen := func(only, skip []string) string {
 		o := Options{Only: only, Skip: skip}
 		var names []string
@@ -55,7 +55,7 @@ func TestOnlyAndSkipChooseTheChecks(t *testing.T) {
 	}
 }
 
-func TestEachCheckHasANameOfItsOwnAndOneSentence(t *testing.T) {
+func TestChecks_All_HaveNameAndSentence(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range append([]check{cleanup}, checks...) {
 		if seen[c.name] || c.name != strings.ToLower(c.name) || strings.ContainsAny(c.name, " ,") {

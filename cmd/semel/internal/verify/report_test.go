@@ -26,7 +26,7 @@ func sample() *Report {
 	return r
 }
 
-func TestTheTextTellsWhatWasPromisedWhereItWasBroken(t *testing.T) {
+func TestText_BrokenPromise_IsQuoted(t *testing.T) {
 	r := sample()
 	_ = r.judge()
 	var b strings.Builder
@@ -58,7 +58,7 @@ func TestTheTextTellsWhatWasPromisedWhereItWasBroken(t *testing.T) {
 	}
 }
 
-func TestTheVerdictNamesWhatIsBrokenAndWhatWasNotTried(t *testing.T) {
+func TestVerdict_BrokenAndSkipped_AreNamed(t *testing.T) {
 	r := sample()
 	err := r.judge()
 	if want := "the store broke a promise: data (2 of 5); could not be tried to the end: guard"; err == nil || err.Error() != want || r.OK {
@@ -73,7 +73,7 @@ func TestTheVerdictNamesWhatIsBrokenAndWhatWasNotTried(t *testing.T) {
 	}
 }
 
-func TestTheJSONIsOneDocumentWithoutNulls(t *testing.T) {
+func TestJSON_Report_IsOneDocumentWithoutNulls(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r, err := Run(t.Context(), targetOf(new(clockwork).sound()), small("settings", "latency"))
 		b, jerr := json.Marshal(r)
@@ -88,7 +88,7 @@ func TestTheJSONIsOneDocumentWithoutNulls(t *testing.T) {
 	})
 }
 
-func TestOnlyTheFirstViolationsAreToldAndTheOthersCounted(t *testing.T) {
+func TestReport_ManyViolations_ShowsFirstAndCount(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := new(clockwork).sound()
 		grantsTwice(s)
@@ -100,7 +100,7 @@ func TestOnlyTheFirstViolationsAreToldAndTheOthersCounted(t *testing.T) {
 	})
 }
 
-func TestAWriterThatFailsIsToldOf(t *testing.T) {
+func TestReport_WriterFails_IsAnError(t *testing.T) {
 	if err := sample().WriteText(fails{}); err == nil {
 		t.Error("no error")
 	}
@@ -110,7 +110,7 @@ type fails struct{}
 
 func (fails) Write([]byte) (int, error) { return 0, errors.New("full") }
 
-func TestQuantilesAreByNearestRank(t *testing.T) {
+func TestQuantiles_Values_ByNearestRank(t *testing.T) {
 	var ds []time.Duration
 	for i := 100; i > 0; i-- {
 		ds = append(ds, time.Duration(i)*time.Millisecond)
@@ -123,7 +123,7 @@ func TestQuantilesAreByNearestRank(t *testing.T) {
 	}
 }
 
-func TestTheSeedGivesTheSameDataAndAnotherSeedOther(t *testing.T) {
+func TestSeed_Data_DependsOnIt(t *testing.T) {
 	body := func(seed uint64, name string) string {
 		p := &probe{o: &Options{Seed: seed}, name: name}
 		var b strings.Builder
@@ -138,7 +138,7 @@ func TestTheSeedGivesTheSameDataAndAnotherSeedOther(t *testing.T) {
 	}
 }
 
-func TestDifferencesNameEachField(t *testing.T) {
+func TestDifferences_Fields_AreNamed(t *testing.T) {
 	full := func() store.Record {
 		return store.Record{
 			Outcome: store.Outcome{Code: 1, Codec: "c", Gone: true, Body: []byte("b"), Header: []store.Header{{Name: "a", Value: "b"}}},
@@ -167,7 +167,7 @@ func TestDifferencesNameEachField(t *testing.T) {
 	}
 }
 
-func TestNoiseDoesNotRepeat(t *testing.T) {
+func TestNoise_Bytes_DoNotRepeat(t *testing.T) {
 	b := noise(rand.New(rand.NewPCG(1, 1)), 1000)
 	seen := map[byte]bool{}
 	for _, c := range b {
@@ -178,7 +178,7 @@ func TestNoiseDoesNotRepeat(t *testing.T) {
 	}
 }
 
-func TestProgressIsForTerminals(t *testing.T) {
+func TestProgress_NoTerminal_WritesNothing(t *testing.T) {
 	var b strings.Builder
 	if Progress(&b) != nil {
 		t.Error("a pipe is told of progress")

@@ -16,7 +16,7 @@ import (
 	"github.com/semel-go/semel/store/storetest"
 )
 
-func TestARunThatIsStoppedLeavesNothingBehind(t *testing.T) {
+func TestRun_Stopped_LeavesNoRecords(t *testing.T) {
 	stopped := 0
 	for _, n := range []int64{1, 30, 100, 250, 500, 800, 1200} {
 		bubble(t, func(t *testing.T) {
@@ -78,7 +78,7 @@ func others(t *testing.T, s *sick) (kept []store.Record) {
 	return kept
 }
 
-func TestRecordsOfOthersAreNotTouched(t *testing.T) {
+func TestRun_RecordsOfOthers_NotTouched(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := new(clockwork).sound()
 		kept := others(t, s)
@@ -93,7 +93,7 @@ func TestRecordsOfOthersAreNotTouched(t *testing.T) {
 	})
 }
 
-func TestWhatAKilledRunHasLeftIsRemovedLater(t *testing.T) {
+func TestRun_EarlierRunKilled_RemovesItsRecords(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := new(clockwork).sound()
 		claim := func(tenant string) store.Key {
@@ -116,7 +116,7 @@ func TestWhatAKilledRunHasLeftIsRemovedLater(t *testing.T) {
 	})
 }
 
-func TestAStoreThatCannotBeSearchedIsAskedForEachKey(t *testing.T) {
+func TestRun_StoreWithoutList_AskedForEachKey(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := new(clockwork).sound()
 		blind := struct{ store.Store }{s} // and cannot be looked into
@@ -137,7 +137,7 @@ func TestAStoreThatCannotBeSearchedIsAskedForEachKey(t *testing.T) {
 	})
 }
 
-func TestAStoreThatFailsIsNotOneThatBreaksPromises(t *testing.T) {
+func TestRun_StoreFails_BreaksNoPromise(t *testing.T) {
 	for _, mode := range []storetest.Mode{storetest.Before, storetest.Stall} {
 		bubble(t, func(t *testing.T) {
 			begun := time.Now()
@@ -162,7 +162,7 @@ func TestAStoreThatFailsIsNotOneThatBreaksPromises(t *testing.T) {
 	}
 }
 
-func TestACorruptRecordOfSomebodyDoesNotKeepTheRunFromTidyingUp(t *testing.T) {
+func TestRun_CorruptRecordOfOthers_RemovesItsOwn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := new(clockwork).sound()
 		s.list = func(ctx context.Context, f store.Filter) iter.Seq2[store.Found, error] {
@@ -189,7 +189,7 @@ type discard struct{ io.Writer }
 
 func (discard) Close() error { return nil }
 
-func TestAWorkerThatDiesIsAnError(t *testing.T) {
+func TestRun_WorkerDies_IsAnError(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		target := targetOf(new(clockwork).sound())
 		target.Start = func(context.Context, string) (*Worker, error) {

@@ -24,7 +24,7 @@ func allWell(t *testing.T, r *Report, err error) {
 	}
 }
 
-func TestASoundStorePassesAndIsLeftEmpty(t *testing.T) {
+func TestVerify_SoundStore_PassesAndIsEmpty(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := new(clockwork).sound()
 		r, err := Run(t.Context(), targetOf(s), small())
@@ -38,7 +38,7 @@ func TestASoundStorePassesAndIsLeftEmpty(t *testing.T) {
 	})
 }
 
-func TestAStoreThatLosesMessagesPasses(t *testing.T) {
+func TestVerify_RequestsAndRepliesLost_Passes(t *testing.T) {
 	for seed := range uint64(20) {
 		bubble(t, func(t *testing.T) {
 			s := new(clockwork).sound()
@@ -62,7 +62,7 @@ func TestAStoreThatLosesMessagesPasses(t *testing.T) {
 }
 
 // Another process sweeps a store in use and recovers lapsed claims.
-func TestSweepsOfOthersBreakNothing(t *testing.T) {
+func TestVerify_SweepsOfOthers_BreakNothing(t *testing.T) {
 	recovered := 0
 	for every := time.Millisecond; every < 2*short; every *= 3 {
 		bubble(t, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestSweepsOfOthersBreakNothing(t *testing.T) {
 	}
 }
 
-func TestAClockThatIsOffAsAWholeIsAWarning(t *testing.T) {
+func TestVerify_ClockIsOff_Warns(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := new(clockwork)
 		c.offset.Store(int64(-time.Hour))
@@ -106,7 +106,7 @@ func TestAClockThatIsOffAsAWholeIsAWarning(t *testing.T) {
 	})
 }
 
-func TestAClockThatGoesBackALittleIsAWarning(t *testing.T) {
+func TestVerify_ClockGoesBack_Warns(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		one := new(clockwork).sound()
 		other := &sick{Store: one.Store}
@@ -119,7 +119,7 @@ func TestAClockThatGoesBackALittleIsAWarning(t *testing.T) {
 	})
 }
 
-func TestAStoreThatKeepsOnlySmallOutcomesIsAWarning(t *testing.T) {
+func TestVerify_StoreKeepsSmallOutcomesOnly_Warns(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := new(clockwork).sound()
 		s.settle = func(ctx context.Context, l store.Lease, st store.Settlement) error {
@@ -136,7 +136,7 @@ func TestAStoreThatKeepsOnlySmallOutcomesIsAWarning(t *testing.T) {
 	})
 }
 
-func TestAVolatileStoreIsSaidToBeOne(t *testing.T) {
+func TestVerify_VolatileStore_IsReported(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		target := targetOf(new(clockwork).sound())
 		target.Volatile, target.Start = true, nil

@@ -16,7 +16,7 @@ func state(es ...Entry) *State {
 	return s
 }
 
-func TestAMessageIsInFlightUntilItIsSettled(t *testing.T) {
+func TestEntries_NotSettled_AreInFlight(t *testing.T) {
 	lines := []Entry{{Kind: Boot}, {Kind: Taken, Seq: 1}, {Kind: Taken, Seq: 2}, {Kind: Begun, Seq: 1, Key: "a"}, {Kind: Charged, Seq: 1}, {Kind: Settled, Seq: 1}}
 	want := [][2]int{{0, 0}, {1, 0}, {2, 0}, {2, 1}, {2, 1}, {1, 0}}
 	for n := range lines {
@@ -27,7 +27,7 @@ func TestAMessageIsInFlightUntilItIsSettled(t *testing.T) {
 	}
 }
 
-func TestABootCutsOffWhatWasInFlight(t *testing.T) {
+func TestEntries_ProcessStartsAgain_InFlightIsCutOff(t *testing.T) {
 	s := state(Entry{Kind: Boot}, Entry{Kind: Taken, Seq: 1}, Entry{Kind: Taken, Seq: 2}, Entry{Kind: Taken, Seq: 3},
 		Entry{Kind: Begun, Seq: 2, Key: "a"}, Entry{Kind: Begun, Seq: 3, Key: "b"}, Entry{Kind: Charged, Seq: 3}, Entry{Kind: Boot},
 		Entry{Kind: Taken, Seq: 2}, Entry{Kind: Begun, Seq: 2, Key: "a"})
@@ -39,7 +39,7 @@ func TestABootCutsOffWhatWasInFlight(t *testing.T) {
 	}
 }
 
-func TestWhatWasSettledIsCountedByReason(t *testing.T) {
+func TestEntries_Settled_CountedByReason(t *testing.T) {
 	s := state(Entry{Kind: Settled, Reason: driver.ReasonDone, Took: time.Second}, Entry{Kind: Held},
 		Entry{Kind: Settled, Reason: driver.ReasonDuplicate}, Entry{Kind: Settled, Reason: driver.ReasonDone})
 	if s.Reasons[driver.ReasonDone] != 2 || s.Reasons[driver.ReasonDuplicate] != 1 || s.Held != 1 || !slices.Equal(s.Took, []time.Duration{time.Second}) {

@@ -95,7 +95,7 @@ func sum(states []*State) (runs int, reasons map[driver.Reason]int) {
 	return runs, reasons
 }
 
-func TestWithSemelEachOrderIsChargedOnce(t *testing.T) {
+func TestServe_WithSemel_ChargesOnce(t *testing.T) {
 	d := newDesk(t)
 	d.o.Semel = true
 	runs, reasons := sum(d.run(t, 2))
@@ -115,7 +115,7 @@ func TestWithSemelEachOrderIsChargedOnce(t *testing.T) {
 	}
 }
 
-func TestTheBrokersOwnNameIsTheWrongKey(t *testing.T) {
+func TestServe_KeyIsTheBrokersID_ChargesTwice(t *testing.T) {
 	d := newDesk(t)
 	d.o.Semel, d.o.BrokerKeys = true, true
 	runs, _ := sum(d.run(t, 1))
@@ -129,7 +129,7 @@ func TestTheBrokersOwnNameIsTheWrongKey(t *testing.T) {
 }
 
 // A crash leaves a message that is noted but not charged.
-func TestTheNaiveConsumerLosesWhatWasNotedAndNotDone(t *testing.T) {
+func TestServe_NotedBeforeDone_LosesOrder(t *testing.T) {
 	d := newDesk(t)
 	lost := d.plan.Orders[3].ID
 	if _, err := d.book.ExecContext(t.Context(), "INSERT INTO seen (message) VALUES (?)", lost); err != nil {
@@ -145,7 +145,7 @@ func TestTheNaiveConsumerLosesWhatWasNotedAndNotDone(t *testing.T) {
 	}
 }
 
-func TestAConsumerWithoutABrokerFails(t *testing.T) {
+func TestServe_NoBroker_Fails(t *testing.T) {
 	dir := t.TempDir()
 	err := Serve(t.Context(), &Options{Broker: "nats://127.0.0.1:1", Book: filepath.Join(dir, "b"), Journal: filepath.Join(dir, "j")})
 	if err == nil || !strings.Contains(err.Error(), "nats") {

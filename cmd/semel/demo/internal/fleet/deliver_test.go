@@ -9,7 +9,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/demo/internal/ledger"
 )
 
-func TestOnlyWhatDecidesIsFinal(t *testing.T) {
+func TestAnswer_Undecided_IsNotFinal(t *testing.T) {
 	for status, want := range map[int]bool{
 		200: true, 201: true, 204: true, 303: true, 400: true, 404: true, 410: true, 412: true, 422: true,
 		100: false, 408: false, 409: false, 425: false, 429: false, 500: false, 502: false, 503: false, 504: false,
@@ -20,7 +20,7 @@ func TestOnlyWhatDecidesIsFinal(t *testing.T) {
 	}
 }
 
-func TestARequestSaysWhoseItIsAndForWhat(t *testing.T) {
+func TestRequest_Headers_NameTenantAndKey(t *testing.T) {
 	var got http.Header
 	var length int64
 	url := server(t, func(w http.ResponseWriter, r *http.Request, _ int, _ string) {
@@ -39,7 +39,7 @@ func TestARequestSaysWhoseItIsAndForWhat(t *testing.T) {
 
 // http.Transport repeats a request with an Idempotency-Key by itself when a
 // kept connection dies. Here each repetition is to be counted.
-func TestNoRequestIsRepeatedUncounted(t *testing.T) {
+func TestRequest_RepeatedByClient_IsCounted(t *testing.T) {
 	var mu sync.Mutex
 	arrived := 0
 	url := server(t, func(w http.ResponseWriter, r *http.Request, n int, _ string) {
@@ -58,7 +58,7 @@ func TestNoRequestIsRepeatedUncounted(t *testing.T) {
 	}
 }
 
-func TestTheChangedPayloadDiffersInItsAmountOnly(t *testing.T) {
+func TestChangedPayload_Amount_DiffersAlone(t *testing.T) {
 	var mu sync.Mutex
 	bodies := map[string]bool{}
 	url := server(t, func(w http.ResponseWriter, _ *http.Request, _ int, body string) {

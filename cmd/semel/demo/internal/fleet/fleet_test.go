@@ -49,7 +49,7 @@ func receipt(w http.ResponseWriter, text string) {
 	io.WriteString(w, text)
 }
 
-func TestAnOrderIsSentUntilItHasAFinalAnswer(t *testing.T) {
+func TestFleet_NoFinalAnswer_SendsAgain(t *testing.T) {
 	url := server(t, func(w http.ResponseWriter, _ *http.Request, n int, _ string) {
 		switch n {
 		case 0:
@@ -81,7 +81,7 @@ func TestAnOrderIsSentUntilItHasAFinalAnswer(t *testing.T) {
 	}
 }
 
-func TestRepetitionsHaveTheSameKeyAndBytes(t *testing.T) {
+func TestFleet_Repetition_HasSameKeyAndBytes(t *testing.T) {
 	var mu sync.Mutex
 	var bodies []string
 	url := server(t, func(w http.ResponseWriter, _ *http.Request, n int, body string) {
@@ -101,7 +101,7 @@ func TestRepetitionsHaveTheSameKeyAndBytes(t *testing.T) {
 	}
 }
 
-func TestAnImpatientClientHangsUpAndComesAgain(t *testing.T) {
+func TestFleet_ImpatientClient_HangsUpAndComesAgain(t *testing.T) {
 	hungUp := make(chan struct{})
 	url := server(t, func(w http.ResponseWriter, r *http.Request, n int, _ string) {
 		if n == 0 {
@@ -121,7 +121,7 @@ func TestAnImpatientClientHangsUpAndComesAgain(t *testing.T) {
 	}
 }
 
-func TestCopiesAreSentAtOnce(t *testing.T) {
+func TestFleet_Copies_SentAtOnce(t *testing.T) {
 	all := make(chan struct{})
 	var mu sync.Mutex
 	n := 0
@@ -141,7 +141,7 @@ func TestCopiesAreSentAtOnce(t *testing.T) {
 	}
 }
 
-func TestAChangedPayloadWaitsForTheFirst(t *testing.T) {
+func TestFleet_ChangedPayload_WaitsForTheFirst(t *testing.T) {
 	url := server(t, func(w http.ResponseWriter, _ *http.Request, n int, body string) {
 		switch {
 		case strings.Contains(body, "101"):
@@ -160,7 +160,7 @@ func TestAChangedPayloadWaitsForTheFirst(t *testing.T) {
 	}
 }
 
-func TestWhatAClientCannotExpectIsNoted(t *testing.T) {
+func TestFleet_UnexpectedAnswer_IsNoted(t *testing.T) {
 	url := server(t, func(w http.ResponseWriter, _ *http.Request, _ int, body string) {
 		if strings.Contains(body, "101") { // changed, and taken
 			receipt(w, "paid")
@@ -175,7 +175,7 @@ func TestWhatAClientCannotExpectIsNoted(t *testing.T) {
 	}
 }
 
-func TestWhatHasNoAnswerAtTheEndIsOpen(t *testing.T) {
+func TestFleet_NoAnswerAtTheEnd_IsOpen(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	url := server(t, func(w http.ResponseWriter, _ *http.Request, n int, _ string) {
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -190,7 +190,7 @@ func TestWhatHasNoAnswerAtTheEndIsOpen(t *testing.T) {
 	}
 }
 
-func TestLatencyIsOfUndisturbedFirstRequests(t *testing.T) {
+func TestLatency_FirstUndisturbedRequest_Counts(t *testing.T) {
 	var f *Fleet
 	url := server(t, func(w http.ResponseWriter, r *http.Request, _ int, _ string) {
 		if r.Header.Get(ledger.KeyHeader) == "key-3" {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestASeedGivesOnePlan(t *testing.T) {
+func TestPlan_SameSeed_IsTheSame(t *testing.T) {
 	a, b, c := NewPlan(7, 500), NewPlan(7, 500), NewPlan(8, 500)
 	if !reflect.DeepEqual(a, b) {
 		t.Error("two plans of one seed differ")
@@ -15,7 +15,7 @@ func TestASeedGivesOnePlan(t *testing.T) {
 	}
 }
 
-func TestAPlanHasTheSharesThatItPromises(t *testing.T) {
+func TestPlan_Kinds_HaveTheirShares(t *testing.T) {
 	const n = 2000
 	p := NewPlan(1, n)
 	duplicated, hangUps, crowds, changes, deliveries := map[int]bool{}, 0, 0, 0, 0
@@ -58,7 +58,7 @@ func TestAPlanHasTheSharesThatItPromises(t *testing.T) {
 	}
 }
 
-func TestEachOrderIsSentBeforeItIsSentAgain(t *testing.T) {
+func TestPlan_Order_SentBeforeItsRepetition(t *testing.T) {
 	p := NewPlan(3, 300)
 	sent := map[int]int{}
 	for _, s := range p.Steps {
@@ -75,7 +75,7 @@ func TestEachOrderIsSentBeforeItIsSentAgain(t *testing.T) {
 	}
 }
 
-func TestTenantsUseTheSameKeys(t *testing.T) {
+func TestPlan_Tenants_UseTheSameKeys(t *testing.T) {
 	p := NewPlan(1, 300)
 	type id struct{ tenant, key string }
 	ids, keys := map[id]bool{}, map[string]bool{}
@@ -88,7 +88,7 @@ func TestTenantsUseTheSameKeys(t *testing.T) {
 	}
 }
 
-func TestASmallPlanHasAllKindsOfSteps(t *testing.T) {
+func TestPlan_Small_HasAllKinds(t *testing.T) {
 	p := NewPlan(1, 10)
 	kinds, hangUps := map[Kind]int{}, 0
 	for _, s := range p.Steps {

@@ -41,7 +41,7 @@ func follow(path string) (*Tail[entry], *[]entry) {
 	return NewTail(path, func(e *entry) { seen = append(seen, *e) }), &seen
 }
 
-func TestWhatWasWrittenIsReadAgain(t *testing.T) {
+func TestOpen_WrittenLines_AreRead(t *testing.T) {
 	p, written := file(t), []entry{{1, "a\n\"ö\x00"}, {2, ""}, {3, "<&>"}}
 	var seen []entry
 	add(t, open(t, p, &seen), written...)
@@ -50,7 +50,7 @@ func TestWhatWasWrittenIsReadAgain(t *testing.T) {
 	}
 }
 
-func TestALineThatAKillHasCutIsRemoved(t *testing.T) {
+func TestOpen_LastLineCut_IsRemoved(t *testing.T) {
 	p := file(t)
 	var seen []entry
 	add(t, open(t, p, &seen), entry{1, ""})
@@ -73,7 +73,7 @@ func cutOff(t *testing.T, path, text string) {
 	}
 }
 
-func TestNonsenseIsAnError(t *testing.T) {
+func TestOpen_LineNotReadable_IsAnError(t *testing.T) {
 	p := file(t)
 	cutOff(t, p, "nonsense\n")
 	if _, err := Open(p, func(*entry) {}); err == nil || !strings.Contains(err.Error(), "nonsense") {
@@ -85,7 +85,7 @@ func TestNonsenseIsAnError(t *testing.T) {
 	}
 }
 
-func TestNothingIsWrittenAfterAFailure(t *testing.T) {
+func TestWrite_AfterFailure_WritesNothing(t *testing.T) {
 	p := file(t)
 	var seen []entry
 	j := open(t, p, &seen)
@@ -96,7 +96,7 @@ func TestNothingIsWrittenAfterAFailure(t *testing.T) {
 	}
 }
 
-func TestATailSeesEachLineOnce(t *testing.T) {
+func TestTail_Lines_SeenOnce(t *testing.T) {
 	p := file(t)
 	tail, seen := follow(p)
 	if err := tail.Update(); err != nil || len(*seen) != 0 {
@@ -114,7 +114,7 @@ func TestATailSeesEachLineOnce(t *testing.T) {
 	}
 }
 
-func TestATailWaitsForTheEndOfALine(t *testing.T) {
+func TestTail_LineUnfinished_Waits(t *testing.T) {
 	p := file(t)
 	tail, seen := follow(p)
 	for i, part := range []string{`{"n"`, `:1}`, "\n"} {
@@ -125,7 +125,7 @@ func TestATailWaitsForTheEndOfALine(t *testing.T) {
 	}
 }
 
-func TestATailReadsFilesLargerThanItsBuffer(t *testing.T) {
+func TestTail_FileLargerThanBuffer_IsRead(t *testing.T) {
 	p, n := file(t), 2000
 	long := bytes.Repeat([]byte(`{"n":1,"text":"`+strings.Repeat("x", 100)+"\"}\n"), n)
 	if err := os.WriteFile(p, long, 0o600); err != nil || len(long) < 128<<10 {

@@ -53,7 +53,7 @@ func ask(t *testing.T, b *Book, id ID, fence uint64) (Answer, Entry) {
 
 func path(t *testing.T) string { return filepath.Join(t.TempDir(), "ledger") }
 
-func TestARepeatedRequestChargesAgain(t *testing.T) {
+func TestBook_RepeatedRequest_ChargesAgain(t *testing.T) {
 	b := openBook(t, path(t))
 	first, second := pay(t, b, ada, 1), pay(t, b, ada, 1)
 	if first.Charge != 1 || second.Charge != 2 || b.s.Double() != 1 {
@@ -64,7 +64,7 @@ func TestARepeatedRequestChargesAgain(t *testing.T) {
 	}
 }
 
-func TestTheBookIsTheSameAfterAKill(t *testing.T) {
+func TestBook_ProcessKilled_IsTheSame(t *testing.T) {
 	p := path(t)
 	b := openBook(t, p)
 	charged := pay(t, b, ada, 7)
@@ -101,7 +101,7 @@ func TestTheBookIsTheSameAfterAKill(t *testing.T) {
 	}
 }
 
-func TestANoIsFinal(t *testing.T) {
+func TestBook_SaidNo_StaysNo(t *testing.T) {
 	p := path(t)
 	b := openBook(t, p)
 	if a, _ := ask(t, b, ada, 20); a != No {
@@ -128,7 +128,7 @@ func TestANoIsFinal(t *testing.T) {
 	}
 }
 
-func TestANoDoesNotReachAnotherTenantsKey(t *testing.T) {
+func TestBook_SaidNo_OtherTenantIsCharged(t *testing.T) {
 	b := openBook(t, path(t))
 	ask(t, b, ada, 20)
 	if e := pay(t, b, ID{"bob", ada.Key}, 5); e.Charge != 1 {
@@ -136,7 +136,7 @@ func TestANoDoesNotReachAnotherTenantsKey(t *testing.T) {
 	}
 }
 
-func TestAFrozenRequestCannotChargeAfterTheNo(t *testing.T) {
+func TestBook_FrozenRequestAfterNo_ChargesNothing(t *testing.T) {
 	b := openBook(t, path(t))
 	// The question overtakes a request that is still on the wire.
 	if a, _ := ask(t, b, ada, 30); a != No {
@@ -151,7 +151,7 @@ func TestAFrozenRequestCannotChargeAfterTheNo(t *testing.T) {
 	}
 }
 
-func TestAHalfWrittenLineDoesNotCount(t *testing.T) {
+func TestBook_HalfWrittenLine_DoesNotCount(t *testing.T) {
 	p := path(t)
 	b := openBook(t, p)
 	pay(t, b, ada, 1)
@@ -175,7 +175,7 @@ func TestAHalfWrittenLineDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestAFileOfSomethingElseIsRefused(t *testing.T) {
+func TestBook_OtherFile_Refused(t *testing.T) {
 	p := path(t)
 	if err := os.WriteFile(p, []byte("name,amount\nada,3\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -188,7 +188,7 @@ func TestAFileOfSomethingElseIsRefused(t *testing.T) {
 	}
 }
 
-func TestAfterAWriteThatFailedNothingIsWritten(t *testing.T) {
+func TestBook_WriteFails_WritesNothingMore(t *testing.T) {
 	b := openBook(t, path(t))
 	b.j.Close() // as a full disk: part of a line may be there
 	if _, err := b.Begin(ada, 1); err == nil {

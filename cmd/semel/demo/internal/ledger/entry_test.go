@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestAReceiptIsJSONWhateverTheOrderIsCalled(t *testing.T) {
+func TestReceipt_OddOrderName_IsJSON(t *testing.T) {
 	for _, order := range []string{"order-1", `a"b`, "a\x00b", "ö\u2028", "<&>"} {
 		e := Entry{Kind: Paid, Order: order, Amount: 12, Charge: 3}
 		var got receipt
@@ -15,7 +15,7 @@ func TestAReceiptIsJSONWhateverTheOrderIsCalled(t *testing.T) {
 	}
 }
 
-func TestAnEndOfARequestOfAnEarlierProcessDoesNotCount(t *testing.T) {
+func TestEntries_EndOfEarlierProcess_DoesNotCount(t *testing.T) {
 	s := NewState()
 	for _, e := range []Entry{
 		{Kind: Boot}, {Kind: Begin, Run: 1, Key: "k"}, {Kind: Boot}, {Kind: Begin, Run: 2, Key: "k"}, {Kind: End, Run: 1},
@@ -27,7 +27,7 @@ func TestAnEndOfARequestOfAnEarlierProcessDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestAClosedFenceNeverSinks(t *testing.T) {
+func TestFence_Closed_NeverSinks(t *testing.T) {
 	s := NewState()
 	for _, e := range []Entry{{Kind: Closed, Key: "k", Fence: 9}, {Kind: Closed, Key: "k", Fence: 4}} {
 		s.Apply(&e)

@@ -45,14 +45,14 @@ func newHandler(t *testing.T) *Handler {
 	return &Handler{Book: openBook(t, path(t)), Pause: func(time.Duration) {}}
 }
 
-func TestAPaymentIsAnsweredWithItsReceipt(t *testing.T) {
+func TestServer_Payment_AnsweredWithReceipt(t *testing.T) {
 	w := payment(t, newHandler(t), "5")
 	if w.Code != 201 || w.Body.String() != `{"receipt":"ch-000001","order":"order-1","amount":4200}`+"\n" || w.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("got %d %s %v", w.Code, w.Body, w.Header())
 	}
 }
 
-func TestTheAnswerToReconcileIsTheAnswerThatWasLost(t *testing.T) {
+func TestReconcile_AnswerLost_ReturnsIt(t *testing.T) {
 	h := newHandler(t)
 	w := payment(t, h, "5")
 	payment(t, h, "6") // a second charge does not change what the first was answered
@@ -72,7 +72,7 @@ func TestTheAnswerToReconcileIsTheAnswerThatWasLost(t *testing.T) {
 	}
 }
 
-func TestReconcileSaysNoForGood(t *testing.T) {
+func TestReconcile_SaidNo_RequestIsRefused(t *testing.T) {
 	h := newHandler(t)
 	if got := question1(t, h, 7); got != `{"happened":false,"final":true}` {
 		t.Fatalf("got %s", got)
@@ -85,7 +85,7 @@ func TestReconcileSaysNoForGood(t *testing.T) {
 	}
 }
 
-func TestReconcileDoesNotKnowWhileTheRequestIsWorkedOn(t *testing.T) {
+func TestReconcile_RequestRuns_DoesNotKnow(t *testing.T) {
 	h := newHandler(t)
 	var answers []string
 	h.Pause = func(time.Duration) { answers = append(answers, question1(t, h, 9)) }
@@ -97,7 +97,7 @@ func TestReconcileDoesNotKnowWhileTheRequestIsWorkedOn(t *testing.T) {
 	}
 }
 
-func TestTheWorkIsHalfBeforeAndHalfAfterTheCharge(t *testing.T) {
+func TestServer_Work_HalfBeforeAndHalfAfterCharge(t *testing.T) {
 	h := newHandler(t)
 	h.Work = 8 * time.Millisecond
 	type look struct {
@@ -114,7 +114,7 @@ func TestTheWorkIsHalfBeforeAndHalfAfterTheCharge(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPaymentOrNoQuestionIsRefused(t *testing.T) {
+func TestServer_InvalidRequest_Refused(t *testing.T) {
 	h := newHandler(t)
 	for _, c := range []struct {
 		url, body, fence string
@@ -134,7 +134,7 @@ func TestWhatIsNoPaymentOrNoQuestionIsRefused(t *testing.T) {
 	}
 }
 
-func TestALedgerThatCannotWriteSaysSo(t *testing.T) {
+func TestServer_CannotWrite_ReportsIt(t *testing.T) {
 	h := newHandler(t)
 	h.Book.j.Close()
 	if w := payment(t, h, "5"); w.Code != 500 {
@@ -145,7 +145,7 @@ func TestALedgerThatCannotWriteSaysSo(t *testing.T) {
 	}
 }
 
-func TestTwoLedgersDoNotShareAnAddress(t *testing.T) {
+func TestServer_AddressInUse_IsAnError(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func TestTwoLedgersDoNotShareAnAddress(t *testing.T) {
 	}
 }
 
-func TestServeEndsWithItsContext(t *testing.T) {
+func TestServe_ContextEnds_Returns(t *testing.T) {
 	address, err := proc.Address()
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,7 @@ package ledger
 
 import "testing"
 
-func TestATailSeesWhatTheLedgerSees(t *testing.T) {
+func TestTail_Entries_AreThoseOfTheLedger(t *testing.T) {
 	p := path(t)
 	tail := NewTail(p)
 	if err := tail.Update(); err != nil || tail.State.Boots != 0 {

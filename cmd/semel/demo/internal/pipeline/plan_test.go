@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestASeedGivesOnePlan(t *testing.T) {
+func TestPlan_SameSeed_IsTheSame(t *testing.T) {
 	a, b, c := NewPlan(7, 500), NewPlan(7, 500), NewPlan(8, 500)
 	if !reflect.DeepEqual(a, b) {
 		t.Error("two plans of one seed differ")
@@ -15,7 +15,7 @@ func TestASeedGivesOnePlan(t *testing.T) {
 	}
 }
 
-func TestEachOrderIsSentUpToThreeTimes(t *testing.T) {
+func TestPlan_Order_IsSentUpToThreeTimes(t *testing.T) {
 	const n = 3000
 	p := NewPlan(1, n)
 	sends, firsts, messages, changes := make([]int, n), make([]int, n), 0, map[int]bool{}
@@ -51,7 +51,7 @@ func TestEachOrderIsSentUpToThreeTimes(t *testing.T) {
 	}
 }
 
-func TestOrdersDiffer(t *testing.T) {
+func TestPlan_Orders_Differ(t *testing.T) {
 	ids := map[string]bool{}
 	for _, o := range NewPlan(1, 300).Orders {
 		ids[o.ID] = true

@@ -54,7 +54,7 @@ func settle(ctx context.Context, t *testing.T, b *Broker, see func(got)) {
 	}
 }
 
-func TestProducersSendThePlanAndWaitUntilItIsSettled(t *testing.T) {
+func TestProducers_Plan_SentAndSettled(t *testing.T) {
 	plan, b := NewPlan(1, 60), startBroker(t)
 	p := NewProducers(plan, b)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -100,7 +100,7 @@ func TestProducersSendThePlanAndWaitUntilItIsSettled(t *testing.T) {
 	}
 }
 
-func TestFewMessagesAreUnderWayWhileItIsCalm(t *testing.T) {
+func TestProducers_Calm_FewMessagesUnderWay(t *testing.T) {
 	b := startBroker(t)
 	p := NewProducers(NewPlan(1, 50), b)
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -134,7 +134,7 @@ func TestFewMessagesAreUnderWayWhileItIsCalm(t *testing.T) {
 	}
 }
 
-func TestLettersAreCountedByReason(t *testing.T) {
+func TestLetters_Reasons_AreCounted(t *testing.T) {
 	b := startBroker(t)
 	src, err := semelnats.New(b.js, b.consumer, nil)
 	if err != nil {
@@ -171,7 +171,7 @@ func TestLettersAreCountedByReason(t *testing.T) {
 	}
 }
 
-func TestABrokerThatCannotStartIsAnError(t *testing.T) {
+func TestBroker_CannotStart_IsAnError(t *testing.T) {
 	file := t.TempDir() + "/file"
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -182,7 +182,7 @@ func TestABrokerThatCannotStartIsAnError(t *testing.T) {
 	}
 }
 
-func TestTheServersEndIsTheProducersEnd(t *testing.T) {
+func TestProducers_ServerEnds_End(t *testing.T) {
 	b, err := Start(t.Context(), t.TempDir(), time.Minute)
 	if err != nil {
 		t.Fatal(err)

@@ -124,7 +124,7 @@ func dead(pid int) bool {
 	return strings.HasPrefix(state, "Z")
 }
 
-func TestAKilledProcessIsStartedAgain(t *testing.T) {
+func TestProcess_Killed_IsStartedAgain(t *testing.T) {
 	a := address(t)
 	p := start(t, group(t), "serve", a)
 	ready(t, p, a)
@@ -143,7 +143,7 @@ func TestAKilledProcessIsStartedAgain(t *testing.T) {
 	}
 }
 
-func TestAFrozenProcessDoesNotAnswer(t *testing.T) {
+func TestProcess_Frozen_DoesNotAnswer(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("nothing can be frozen here")
 	}
@@ -171,7 +171,7 @@ func TestAFrozenProcessDoesNotAnswer(t *testing.T) {
 	ready(t, p, a)
 }
 
-func TestAProcessThatKeepsDyingIsGivenUp(t *testing.T) {
+func TestProcess_KeepsDying_IsGivenUp(t *testing.T) {
 	p := start(t, group(t), "die")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -184,7 +184,7 @@ func TestAProcessThatKeepsDyingIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestStopLetsAProcessEnd(t *testing.T) {
+func TestStop_ProcessListens_LetsItEnd(t *testing.T) {
 	a := address(t)
 	p := start(t, group(t), "serve", a)
 	ready(t, p, a)
@@ -194,7 +194,7 @@ func TestStopLetsAProcessEnd(t *testing.T) {
 	}
 }
 
-func TestStopKillsWhatDoesNotListen(t *testing.T) {
+func TestStop_ProcessDoesNotListen_KillsIt(t *testing.T) {
 	p := start(t, group(t), "deaf")
 	eventually(t, "it is deaf", func() bool { return tail(p.log()) == "deaf\n" })
 	p.Stop(time.Millisecond)
@@ -203,7 +203,7 @@ func TestStopKillsWhatDoesNotListen(t *testing.T) {
 	}
 }
 
-func TestCloseLeavesNothingBehind(t *testing.T) {
+func TestClose_ProcessesRun_EndsThem(t *testing.T) {
 	g := NewGroup(t.TempDir())
 	var all []*Process
 	for range 3 {
@@ -221,13 +221,13 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeStartedIsAnError(t *testing.T) {
+func TestStart_NoProgram_IsAnError(t *testing.T) {
 	if _, err := group(t).Start("absent", filepath.Join(t.TempDir(), "absent")); err == nil {
 		t.Error("a program that is not there was started")
 	}
 }
 
-func TestAProcessDoesNotOutliveItsParent(t *testing.T) {
+func TestProcess_ParentDies_Dies(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux ends a child with its parent")
 	}
@@ -245,7 +245,7 @@ func TestAProcessDoesNotOutliveItsParent(t *testing.T) {
 	eventually(t, "the grandchild is dead", func() bool { return dead(grandchild) })
 }
 
-func TestAnAddressIsOutOfTheReachOfClients(t *testing.T) {
+func TestAddress_Port_IsBelowThoseOfClients(t *testing.T) {
 	a := address(t)
 	_, port, err := net.SplitHostPort(a)
 	if n, _ := strconv.Atoi(port); err != nil || n < 20_000 || n >= 32_000 {
@@ -258,7 +258,7 @@ func TestAnAddressIsOutOfTheReachOfClients(t *testing.T) {
 	l.Close()
 }
 
-func TestReadyEndsWithItsContext(t *testing.T) {
+func TestReady_ContextEnds_Returns(t *testing.T) {
 	p := start(t, group(t), "deaf")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(fmt.Errorf("no time left"))
@@ -267,7 +267,7 @@ func TestReadyEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestSettingsOfAProxyAreNotInherited(t *testing.T) {
+func TestEnvironment_ProxySettings_NotInherited(t *testing.T) {
 	t.Setenv("SEMEL_UPSTREAM", "http://elsewhere")
 	t.Setenv("SEMELION", "a flower")
 	env := group(t).environment()
@@ -276,7 +276,7 @@ func TestSettingsOfAProxyAreNotInherited(t *testing.T) {
 	}
 }
 
-func TestAVariableReachesTheProcess(t *testing.T) {
+func TestEnvironment_Variable_ReachesProcess(t *testing.T) {
 	p, err := group(t).StartWith([]string{"SEMEL_STORE=there"}, "p", os.Args[0], "child", "tell", "SEMEL_STORE")
 	if err != nil {
 		t.Fatal(err)
