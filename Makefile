@@ -137,9 +137,9 @@ site: ## Make a site of the pages in bin/site, with Sphinx from PyPI
 	./scripts/site/site $(BIN)/site
 
 .PHONY: evidence
-evidence: ## Run the long forms of all that counts, and write docs/evidence.md (some hours on 2 cores; each step is written when it has ended)
+evidence: ## Run the long forms of all that counts, and write docs/evidence.md (some hours on 2 cores; after an interruption it goes on with what is left)
 	@$(MAKE) --no-print-directory tools
-	cd test && SEMEL_TEST_KAFKA=$(KAFKA) $(GO) run ./evidence -out ../docs/evidence.md
+	cd test && SEMEL_TEST_KAFKA=$(KAFKA) $(GO) run ./evidence -missing -out ../docs/evidence.md
 
 .PHONY: model
 model: ## Check each variant of the protocol's model with Spin

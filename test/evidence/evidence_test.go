@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -216,5 +217,45 @@ func TestStep_NoFigures_Fails(t *testing.T) {
 		if len(d.figures) != want.figures || (d.err != nil) != want.wrong {
 			t.Errorf("%s: %d figures, %v\n%s", only, len(d.figures), d.err, progress.String())
 		}
+	}
+}
+
+func TestMissing_StepsThatPassedWithThisCode_NotRunAgain(t *testing.T) {
+	root := t.TempDir()
+	git := func(args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "git", append([]string{"-C", root, "-c", "user.name=a", "-c", "user.email=a@b"}, args...)...)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %s: %v\n%s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	commit := func(name, text string) string {
+		t.Helper()
+		file := filepath.Join(root, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		git("add", ".")
+		git("commit", "-qm", "c")
+		return git("rev-parse", "--short=10", "HEAD")
+	}
+	git("init", "-q")
+	old := commit("a.go", "package a")
+	code := commit("a.go", "package b")
+	commit("docs/a.md", "text")
+	at := func(commit, name string, err error) string {
+		p := page{machine: machine{commit: commit}, sections: []done{{step: step{name: name}, err: err}}}
+		return p.String()
+	}
+	text := at(code, "museum", nil) + at(code+"-dirty", "model", nil) + at(code, "chaos", errNothing) + at(old, "storms", nil)
+	all := []step{{name: "museum"}, {name: "model"}, {name: "chaos"}, {name: "storms"}, {name: "redis"}}
+	var names []string
+	for _, s := range missing(t.Context(), root, text, all) {
+		names = append(names, s.name)
+	}
+	if want := []string{"model", "chaos", "storms", "redis"}; !slices.Equal(names, want) {
+		t.Errorf("left are %v, want %v", names, want)
 	}
 }

@@ -45,6 +45,7 @@ func collect(ctx context.Context, args []string, stdout io.Writer) error {
 	out := flags.String("out", "", "the `file` to write the page to, after each step; empty: to standard output at the end. Sections of other steps stay")
 	together := flags.Int("together", 2, "how many steps run at a time; a step that measures times runs alone")
 	only := flags.String("only", "", "the `names` of the steps to run, with commas; empty: all")
+	left := flags.Bool("missing", false, "run only the steps that the file of -out does not show as passed with the code as it is now; changes of docs do not count")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -67,12 +68,21 @@ func collect(ctx context.Context, args []string, stdout io.Writer) error {
 		}
 		p.before = string(before)
 	}
+	if *left {
+		chosen = missing(ctx, root, p.before, chosen)
+	}
 	var mu sync.Mutex
 	var failed []string
 	runAll(chosen, *together, func(s step) {
+		if ctx.Err() != nil {
+			return // its old section stays
+		}
 		d := run(ctx, root, s, progress)
 		mu.Lock()
 		defer mu.Unlock()
+		if ctx.Err() != nil {
+			return
+		}
 		p.sections = append(p.sections, d)
 		if d.err != nil {
 			failed = append(failed, d.name)
@@ -86,6 +96,9 @@ func collect(ctx context.Context, args []string, stdout io.Writer) error {
 	})
 	if err := write(*out, p.String(), stdout); err != nil {
 		return err
+	}
+	if ctx.Err() != nil {
+		return errors.New("interrupted; -missing runs the steps that are left")
 	}
 	if len(failed) > 0 {
 		return fmt.Errorf("failed: %s", strings.Join(failed, ", "))
