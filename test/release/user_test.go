@@ -80,6 +80,12 @@ func user(t *testing.T, dir string) {
 			t.Errorf("semel version prints %q, want %s", out, version)
 		}
 	})
+	t.Run("DemoWithoutClone_ChargesOnce", func(t *testing.T) { // it starts itself again as proxy and payment service
+		out := command(t, host, env, "go", "run", repo.Module+"/cmd/semel/demo@"+version, "--orders=100", "--kills=1")
+		if !strings.Contains(out, "With Semel every order was charged exactly once") {
+			t.Errorf("the demo printed %s", out)
+		}
+	})
 	t.Run("GoInstall_SameBytesAsRelease", func(t *testing.T) {
 		command(t, host, env, "go", "install", "-ldflags=-s -w", repo.Module+"/cmd/semel@"+version)
 		name := "semel_" + version + "_" + runtime.GOOS + "_" + runtime.GOARCH
