@@ -20,12 +20,33 @@ const redirects = 5
 func (s *Store) sendAcked(ctx context.Context, calls []*call) {
 	for left, try := calls, 0; len(left) > 0; try++ {
 		s.eachNode(ctx, left, func(node sender, calls []*call) {
-			s.sendWithFallback(calls, func(commands []*command) { s.exchangeAcked(ctx, node, commands) })
+			s.sendWithFallback(calls, func(commands []*command) { s.exchangeAcked(ctx, node, commands, false) })
 		})
+		s.followAsk(ctx, left)
 		if left = misdirected(left); len(left) > 0 && (try == redirects || !s.relocate(ctx, try)) {
 			break
 		}
 	}
+}
+
+// followAsk sends the calls again whose record has moved, while its slot still moves: to the
+// node that the server has named. A node that has no slot yet is not known to the client.
+func (s *Store) followAsk(ctx context.Context, calls []*call) {
+	byAddr := map[string][]*call{}
+	for _, c := range calls {
+		if addr, ok := redis.IsAskError(c.err); ok {
+			byAddr[addr] = append(byAddr[addr], c)
+		}
+	}
+	if len(byAddr) == 0 || s.cluster == nil {
+		return
+	}
+	_ = s.cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+		if asked := byAddr[node.Options().Addr]; len(asked) > 0 {
+			s.sendWithFallback(asked, func(commands []*command) { s.exchangeAcked(ctx, node, commands, true) })
+		}
+		return nil
+	})
 }
 
 // misdirected returns the calls whose slot is on, or moves to, another node.
@@ -78,10 +99,14 @@ func (s *Store) eachNode(ctx context.Context, calls []*call, fn func(node sender
 }
 
 // exchangeAcked sends commands as sendCommands does, followed by one WAIT for all of
-// them on the same connection.
-func (s *Store) exchangeAcked(ctx context.Context, node sender, commands []*command) {
+// them on the same connection. If asking, the node gets the slots of the records, which
+// another node still has.
+func (s *Store) exchangeAcked(ctx context.Context, node sender, commands []*command, asking bool) {
 	pipe := node.Pipeline()
 	for _, p := range commands {
+		if asking {
+			_ = pipe.Process(ctx, redis.NewStatusCmd(ctx, "asking"))
+		}
 		_ = pipe.Process(ctx, p.build(ctx))
 	}
 	ackResult := s.pipeWait(ctx, pipe)

@@ -148,7 +148,8 @@
 // # Cluster
 //
 // A record and the highest fence that was swept in its slot are in one slot.
-// While a slot moves, reads, renewals and steps go on. Other changes, and all calls for the
+// While a slot moves, reads, renewals and steps go on. (With Options.Replicas or
+// Options.Fsync this needs a target that has another slot already.) Other changes, and all calls for the
 // timers of sagas, may be refused until it has moved. A sweep leaves its records to a later
 // pass, and a list of all records ends with an error; the list of the records in doubt has
 // them. A move that was broken off lasts until somebody ends it (redis-cli --cluster fix).

@@ -162,23 +162,34 @@ func TestReadAnswer_Redirected_IsError(t *testing.T) {
 // Calls that need one Redis key go on while its slot moves.
 func TestRenew_SlotIsMoving_KeepsLease(t *testing.T) {
 	t.Parallel()
-	all := redistest.StartCluster(t, false)
-	s := openCluster(t, all, nil)
-	r := claim(t, s, "k")
-	record, _ := s.name(r.Key.Digest())
-	moveKey := beginMove(t, all, s, record)
-	for _, moved := range []bool{false, true} {
-		if moved {
-			moveKey(record)
+	for name, o := range map[string]*Options{"not acknowledged": nil, "acknowledged": {Replicas: 1}} {
+		all := redistest.StartCluster(t, o != nil)
+		s := openCluster(t, all, o)
+		r := claim(t, s, "k")
+		done := claim(t, s, "done")
+		if err := s.Settle(t.Context(), done.Lease(), store.Settlement{State: store.Completed, Attempt: 1, Keep: time.Hour}); err != nil {
+			t.Fatal(err)
 		}
-		if errs, err := s.Renew(t.Context(), []store.Lease{r.Lease()}, time.Minute); err != nil || errs[0] != nil {
-			t.Errorf("moved %v: Renew: %v, %v", moved, errs, err)
-		}
-		if err := s.RecordStep(t.Context(), r.Lease(), store.Step{Name: "step"}); err != nil {
-			t.Errorf("moved %v: RecordStep: %v", moved, err)
-		}
-		if got := get(t, s, "k"); got.Owner != r.Owner {
-			t.Errorf("moved %v: Get: %+v", moved, got)
+		record, _ := s.name(r.Key.Digest())
+		doneRecord, _ := s.name(done.Key.Digest())
+		moveKey, moveDone := beginMove(t, all, s, record), beginMove(t, all, s, doneRecord)
+		for _, moved := range []bool{false, true} {
+			if moved {
+				moveKey(record)
+				moveDone(doneRecord)
+			}
+			if errs, err := s.Renew(t.Context(), []store.Lease{r.Lease()}, time.Minute); err != nil || errs[0] != nil {
+				t.Errorf("%s, moved %v: Renew: %v, %v", name, moved, errs, err)
+			}
+			if err := s.RecordStep(t.Context(), r.Lease(), store.Step{Name: "step"}); err != nil {
+				t.Errorf("%s, moved %v: RecordStep: %v", name, moved, err)
+			}
+			if got := get(t, s, "k"); got.Owner != r.Owner {
+				t.Errorf("%s, moved %v: Get: %+v", name, moved, got)
+			}
+			if got := get(t, s, "done"); got.State != store.Completed {
+				t.Errorf("%s, moved %v: Get of a completed record: %+v", name, moved, got)
+			}
 		}
 	}
 }

@@ -119,6 +119,11 @@ var redises = []Mutant{
 			}`,
 	},
 	{
+		Name: "Redis: a lease that replicas acknowledge is not renewed while its slot moves", Rule: "rule 7",
+		Dir: fast, Func: "(*Store).followAsk", Package: fast, Run: "TestRenew_SlotIsMoving_KeepsLease",
+		Old: "if addr, ok := redis.IsAskError(c.err); ok {", New: "if addr, ok := redis.IsAskError(c.err); ok && addr == \"\" {",
+	},
+	{
 		Name: "Redis: a claim that is sent again writes the record anew", Rule: "rule 3", Parent: "an undo of a claim, delivered late, deleted the live claim",
 		Dir: fast, Func: "const luaClaim", Package: fast, Run: "TestClaim_AcknowledgedAtSecondSending_NothingLateChangesIt",
 		Old: "call('SETRANGE', KEYS[again], 0, sub(seen[again], 1, 1))", New: "call('SET', KEYS[again], all[2 * again], 'KEEPTTL')",
