@@ -46,8 +46,8 @@ func NewAtomic(st *Store, o *semel.Options) (*Atomic, error) {
 }
 
 // Run runs fn once for a call, in its own transaction, which holds SQLite's write
-// lock while fn runs, for at most Options.MaxTx. Fn gets the transaction from
-// [TxFrom]. A duplicate is replayed without a transaction; a duplicate that comes
+// lock while fn runs, for at most Options.MaxTx if fn gives its context to each
+// statement (Tx.ExecContext, not Tx.Exec). Fn gets the transaction from [TxFrom]. A duplicate is replayed without a transaction; a duplicate that comes
 // while the first call runs waits for it.
 //
 // If fn returns nil, Run commits the record and fn's writes. If fn returns a

@@ -27,6 +27,8 @@ type Options struct {
 	// transaction is rolled back, because nothing else can be written to the
 	// file meanwhile, lease renewals included. Leases in the same file must
 	// last more than three times as long, as a Guard's default of 30 s does.
+	// The end of the context interrupts only a statement that was given it: a
+	// statement without it (Tx.Exec, Tx.Query) holds the file until it ends.
 	MaxTx time.Duration
 	// Pragmas are run on each connection of Atomic.Run: the settings of the
 	// application's own connections, such as "foreign_keys = on". Settings that
