@@ -101,7 +101,7 @@ const readInterval = 100 * time.Millisecond
 // checkForRead is check, now and then.
 func (id *identity) checkForRead() error {
 	now := time.Now().UnixNano()
-	if now-id.readChecked.Load() < int64(readInterval) {
+	if age := now - id.readChecked.Load(); age >= 0 && age < int64(readInterval) { // the clock may be set back
 		return nil
 	}
 	err := id.check()

@@ -150,3 +150,17 @@ func TestIsMountPoint_FileInList_IsFound(t *testing.T) {
 		t.Error("/proc is not found in the kernel's list")
 	}
 }
+
+// A clock that was set back does not stop the checks of reads until it has come as far again.
+func TestGet_ClockSetBack_FileIsChecked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "semel.db")
+	s := openAt(t, path, nil)
+	claim(t, s, "k")
+	s.identity.readChecked.Store(time.Now().Add(time.Hour).UnixNano())
+	if err := os.Rename(path, path+".away"); err != nil {
+		t.Skip(err)
+	}
+	if _, err := s.Get(t.Context(), proposal("k").Key); !errors.Is(err, ErrUnsafe) {
+		t.Errorf("Get: %v, want ErrUnsafe", err)
+	}
+}

@@ -3,6 +3,11 @@ package museum
 // The rules again, where SQL has to keep them.
 var sqlites = []Mutant{
 	{
+		Name: "SQLite: a clock that was set back stops the checks of the file", Rule: "durable",
+		Dir: lite, Func: "(*identity).checkForRead", Package: lite, Run: "TestGet_ClockSetBack_FileIsChecked",
+		Old: "age >= 0 &&", New: "",
+	},
+	{
 		Name: "SQLite: a claim overwrites the record that is there", Rule: "rule 2", Parent: "M3: idempot-js#182",
 		Dir: lite, Func: "var statements", Package: lite, Run: "TestClaim_ProcessesRace_OneWins|TestConformance/claim",
 		Old: "ON CONFLICT (id) DO NOTHING", New: "ON CONFLICT (id) DO UPDATE SET owner = excluded.owner",
