@@ -1,6 +1,8 @@
 package semelhttp
 
 import (
+	"bufio"
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -184,13 +186,30 @@ func (h *headReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// lineEnd is the end of the lines of a multipart body, by its first boundary, as package
+// multipart takes it.
+func lineEnd(start []byte, boundary string) string {
+	for line := range bytes.Lines(start) {
+		if bytes.HasPrefix(line, []byte("--"+boundary)) {
+			if bytes.HasSuffix(line, []byte("\n")) && !bytes.HasSuffix(line, []byte("\r\n")) {
+				return "\n"
+			}
+			break
+		}
+	}
+	return "\r\n"
+}
+
 // hashParts hashes a multipart body by the headers and the bytes of its parts, so that
 // the boundary between them does not count.
 func hashParts(body io.Reader, boundary string) ([]byte, error) {
 	all := sha256.New()
+	start := bufio.NewReader(body)
+	seen, _ := start.Peek(start.Size())
+	nl := lineEnd(seen, boundary)
 	// After this a head that the end of the body cuts off is malformed, and package multipart
 	// does not take the end of the body for the last boundary.
-	in := &headReader{body: io.MultiReader(body, strings.NewReader("\r\nx\r\n"))}
+	in := &headReader{body: io.MultiReader(start, strings.NewReader(nl+"x"+nl))}
 	parts := multipart.NewReader(in, boundary)
 	for range maxParts {
 		in.left = maxPartHead

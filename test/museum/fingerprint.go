@@ -41,7 +41,12 @@ var fingerprints = []Mutant{
 	{
 		Name: "a part that is cut off in its head is not compared", Rule: "rule 12",
 		Dir: door, Func: "hashParts", Package: door, Run: "TestPayload_MultipartEndsEarly",
-		Old: `io.MultiReader(body, strings.NewReader("\r\nx\r\n"))`, New: "body",
+		Old: `io.MultiReader(start, strings.NewReader(nl+"x"+nl))`, New: `io.MultiReader(start, strings.NewReader(nl[:0]))`,
+	},
+	{
+		Name: "a multipart body with bare line feeds is compared with its boundary", Rule: "rule 12",
+		Dir: door, Func: "hashParts", Package: door, Run: "TestPayload_MultipartWithLineFeeds",
+		Old: "lineEnd(seen, boundary)", New: `lineEnd(seen[:0], boundary)`,
 	},
 	unchecked("Started", ""),
 	unchecked("Processing", "M6: powertools-typescript#2058, powertools-java#2260"),
