@@ -2,6 +2,7 @@ package outbox_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync/atomic"
@@ -54,6 +55,46 @@ func TestPublisher_MaxAttemptsWhileOneTopicIsAway_QuarantinesBadMessageOnly(t *t
 			t.Errorf("%+v; want the bad message in the quarantine, because another one of its topic was sent", s)
 		}
 	})
+}
+
+// The destination asks for a pause. The message is not sent earlier, and those of other order
+// keys are.
+func TestPublisher_SinkAsksForPause_OrderWaits(t *testing.T) {
+	for asked, want := range map[time.Duration]time.Duration{
+		time.Millisecond: time.Minute, 10 * time.Minute: 10 * time.Minute, math.MaxInt64: outbox.LongestDelay, -1: time.Minute,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m := outboxtest.NewMemory()
+			var attempts []time.Time
+			sink := &outboxtest.Sink{Fail: func(_ context.Context, m *outbox.Message) error {
+				if m.OrderKey != "limited" {
+					return nil
+				}
+				if attempts = append(attempts, time.Now()); len(attempts) == 1 {
+					return fmt.Errorf("answer: %w", outbox.RetryAfter(errDown, asked))
+				}
+				return nil
+			}}
+			start(t, m, sink, &outbox.Options{Backoff: func(int) time.Duration { return time.Minute }})
+			put(t, m, "limited", 0, 2)
+			time.Sleep(want - 5*time.Second)
+			put(t, m, "other", 0, 1)
+			time.Sleep(time.Second)
+			if s, _ := m.Stats(t.Context()); len(attempts) != 1 || s.Held+s.Waiting != 2 {
+				t.Errorf("asked for %v: %d attempts before %v, %+v; want both messages of the key unsent", asked, len(attempts), want, s)
+			}
+			time.Sleep(15 * time.Second)
+			if s, _ := m.Stats(t.Context()); len(attempts) != 3 || s.Held+s.Waiting != 0 {
+				t.Errorf("asked for %v: %d attempts after %v, %+v; want three", asked, len(attempts), want, s)
+			}
+		})
+	}
+	if err := outbox.RetryAfter(nil, time.Hour); err != nil {
+		t.Errorf("of no error: %v", err)
+	}
+	if err := outbox.RetryAfter(errDown, time.Hour); !errors.Is(err, errDown) || outbox.IsPoison(err) || err.Error() != errDown.Error() {
+		t.Errorf("got %v", err)
+	}
 }
 
 // A pause of any length is at most LongestDelay, also when MaxAttempts asks whether the topic

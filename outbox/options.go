@@ -35,8 +35,8 @@ type Options struct {
 	Poll time.Duration
 	// Backoff is the delay of an order key after the n-th failed attempt of a message
 	// (n ≥ 1): by default 1 s, twice as long after each further one, at most 1 min, minus
-	// a random part. It is at most LongestDelay. If Backoff panics, it is the default
-	// without the random part.
+	// a random part. It is at most LongestDelay. A sink's RetryAfter can make the delay
+	// longer. If Backoff panics, it is the default without the random part.
 	Backoff func(n int) time.Duration
 	// MaxAttempts quarantines a message that has failed so often, if this publisher has
 	// sent another one of its topic since the attempt before: otherwise the topic may be

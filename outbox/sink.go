@@ -17,8 +17,8 @@ import (
 type Sink interface {
 	// Publish sends messages, and calls answer once for each of them, with its index, as
 	// soon as its end is known: nil if the destination keeps the message, Poison(err) if
-	// it never will, and any other error if it may later. It returns after the last
-	// answer. Answer may be called from several goroutines, and may wait a moment.
+	// it never will, and any other error if it may later, such as RetryAfter(err, pause).
+	// It returns after the last answer. Answer may be called from several goroutines, and may wait a moment.
 	//
 	// The messages of one Order are in their order, and other calls have none of it at
 	// the same time. If a message is not sent, Publish must not send a later one of its
@@ -47,6 +47,30 @@ func Poison(err error) error {
 func IsPoison(err error) bool {
 	_, ok := errors.AsType[poison](err)
 	return ok
+}
+
+// later is an error of a message that the destination wants no earlier than after a time.
+type later struct {
+	error
+	after time.Duration
+}
+
+func (l later) Unwrap() error { return l.error }
+
+// RetryAfter marks an error of a sink: the destination has asked for a pause of this
+// message, such as with the header Retry-After of HTTP. The order key waits as long, but no
+// longer than LongestDelay, and at least Options.Backoff.
+func RetryAfter(err error, pause time.Duration) error {
+	if err == nil || pause <= 0 {
+		return err
+	}
+	return later{handlererr.Readable(err), pause}
+}
+
+// delayOf is the delay after a failed attempt whose backoff is given.
+func delayOf(err error, backoff time.Duration) time.Duration {
+	l, _ := errors.AsType[later](err)
+	return max(backoff, min(l.after, LongestDelay))
 }
 
 // errBehind is the answer for a message whose earlier one was not sent.

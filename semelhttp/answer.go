@@ -4,6 +4,9 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
+
+	"github.com/semel-go/semel/internal/httpname"
 )
 
 // Answer is how a request ended, as far as it says whether its operation is done.
@@ -82,7 +85,7 @@ func Judge(a Answer) Verdict {
 		return Verdict{Reason: "it says that nobody knows whether the operation took effect"}
 	}
 	v := judgeStatus(a.Status)
-	switch _, retryAfter := parseRetryAfter(a.Header.Get("Retry-After")); {
+	switch _, retryAfter := httpname.ParseRetryAfter(a.Header.Get("Retry-After"), time.Now()); {
 	case retryAfter && a.Status >= 400 && a.Status < 500 && v.Effect != Doubt:
 		v = Verdict{Effect: NothingDone, Reason: "it asks for the same request later", Again: true}
 	case (a.Status == http.StatusFound || a.Status == http.StatusSeeOther) && leadsBack(a.Header.Get("Location"), a.Path):

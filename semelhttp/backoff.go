@@ -10,8 +10,9 @@ import (
 	"math/rand/v2"
 	"mime"
 	"net/http"
-	"strconv"
 	"time"
+
+	"github.com/semel-go/semel/internal/httpname"
 )
 
 // Replayed reports whether a response is the answer to an earlier request with the
@@ -41,7 +42,7 @@ func retryable(ctx context.Context, resp *http.Response, err error) (after time.
 	if Replayed(resp) || resp.Header.Get(outcomeHeader) == outcomeUnknown {
 		return 0, false // a repeat gets the same answer
 	}
-	after, _ = parseRetryAfter(resp.Header.Get("Retry-After"))
+	after, _ = httpname.ParseRetryAfter(resp.Header.Get("Retry-After"), time.Now())
 	again := Judge(Answer{Status: resp.StatusCode, Header: resp.Header}).Again
 	return after, again || resp.StatusCode == http.StatusConflict && problemCode(resp) == CodeInProgress
 }
@@ -50,21 +51,6 @@ func retryable(ctx context.Context, resp *http.Response, err error) (after time.
 // running.
 func isBusy(resp *http.Response) bool {
 	return resp != nil && (resp.StatusCode == http.StatusConflict || resp.StatusCode == http.StatusTooManyRequests) && problemCode(resp) == CodeInProgress
-}
-
-// parseRetryAfter reads a number of seconds or a date.
-func parseRetryAfter(v string) (time.Duration, bool) {
-	if v == "" {
-		return 0, false
-	}
-	if n, err := strconv.ParseUint(v, 10, 31); err == nil || errors.Is(err, strconv.ErrRange) { // out of range: n is the largest
-		return time.Duration(n) * time.Second, true
-	}
-	t, err := http.ParseTime(v)
-	if err != nil {
-		return 0, false
-	}
-	return max(0, time.Until(t)), true
 }
 
 // problemCode reads the code of a problem document. Afterwards the body can be read

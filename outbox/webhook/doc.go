@@ -18,7 +18,8 @@
 //
 // A response with 2xx says that the message has arrived. With 400, 405, 410, 413, 414,
 // 415, 422, 431 or 501 the message is poison. After any other response, a redirect
-// included, or without one, it is sent again later. The messages of one order key are sent one
+// included, or without one, it is sent again later. If a response with 429 or 503 has
+// Retry-After, that is no earlier than it says, up to outbox.LongestDelay. The messages of one order key are sent one
 // after the other, so give each receiver an order key of its own: then a receiver that is
 // down delays only itself. Errors name the scheme and the host of an endpoint only, because
 // the rest of its URL can be a secret.

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/semel-go/semel/internal/httpname"
 	"github.com/semel-go/semel/outbox"
 )
 
@@ -96,8 +97,12 @@ func (s *sink) send(ctx context.Context, m *outbox.Message) error {
 		return nil
 	}
 	err = fmt.Errorf("webhook: POST to %s: status %d", shown, res.StatusCode)
-	if isFinal(res.StatusCode) {
+	switch {
+	case isFinal(res.StatusCode):
 		return outbox.Poison(err)
+	case res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusServiceUnavailable:
+		pause, _ := httpname.ParseRetryAfter(res.Header.Get("Retry-After"), s.options.Now())
+		return outbox.RetryAfter(err, pause)
 	}
 	return err
 }

@@ -54,6 +54,7 @@ var allowed = map[string][]string{
 	"consume/semelkafka/kafkapg":     {"store", ".", "consume", "consume/driver", "consume/semelkafka", "store/pgstore", "store/pgstore/pgkafka"}, // joins the two
 	"outbox":                         {"store", "internal/..."},
 	"outbox/...":                     {"store", "outbox"},
+	"outbox/webhook":                 {"store", "outbox", "internal/httpname"}, // httpname reads Retry-After
 	"store/pgstore/pgoutbox":         {"store", "outbox", "store/pgstore", "store/pgstore/internal/pgwire"},
 	"store/sqlitestore/sqliteoutbox": {"store", "outbox", "store/sqlitestore"},
 	"saga":                           {"store", ".", "internal/..."},

@@ -46,7 +46,7 @@ var clients = []Mutant{
 	},
 	{
 		Name: "the longest Retry-After is none", Rule: "http",
-		Dir: door, Func: "parseRetryAfter", Package: door, Run: "TestTransport_Answers_RetriedOrFinal",
+		Dir: "internal/httpname", Func: "ParseRetryAfter", Package: door, Run: "TestTransport_Answers_RetriedOrFinal",
 		Old: "err == nil || errors.Is(err, strconv.ErrRange) {", New: "err == nil {",
 	},
 	{

@@ -3,6 +3,16 @@ package museum
 // The outbox during an outage of a topic: messages that are tried too often, or never.
 var outboxOutages = []Mutant{
 	{
+		Name: "outbox: a message is sent before the time that its receiver has asked for", Rule: "outbox",
+		Dir: outboxDir, Func: "delayOf", Package: outboxDir, Run: "TestPublisher_SinkAsksForPause_OrderWaits",
+		Old: "max(backoff, min(l.after, LongestDelay))", New: "max(backoff, min(l.after, LongestDelay)-l.after)",
+	},
+	{
+		Name: "webhook: a Retry-After of 429 is not read", Rule: "outbox",
+		Dir: "outbox/webhook", Func: "(*sink).send", Package: "outbox/webhook", Run: "TestPublish_RetryAfter_IsKept",
+		Old: "case res.StatusCode == http.StatusTooManyRequests ||", New: "case res.StatusCode == http.StatusContinue ||",
+	},
+	{
 		Name: "outbox: an unreadable message stops its key before the message before it is sent", Rule: "outbox",
 		Dir: outboxDir, Func: "(*session).onTake", Package: outboxDir, Run: "TestPublisher_UnreadableBehindFailed_FirstIsSent",
 		Old: "t.Unreadable != nil && s.busy[t.Order] != nil", New: "false",
