@@ -31,7 +31,8 @@ func EventType(headers []store.Header) string {
 	return strings.Join(slices.Compact(parts), " ")
 }
 
-// eventPart says what the header of a name tells of an event; empty: nothing.
+// eventPart is the part of an event's type that a header with this name holds: "type",
+// "subject", or empty for any other header.
 func eventPart(name string) string {
 	var folded [32]byte // the longest name has 31
 	n := 0
