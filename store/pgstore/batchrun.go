@@ -67,9 +67,10 @@ func (b *batchTry) runHandler(ctx context.Context, admitted []*batchCall, newCal
 	if len(admitted) == 1 {
 		b.running = admitted[0]
 	}
+	b.tx.handler.Lock = handlertx.NewLock(b.tx.store.lockOf(admitted[0].id))
 	handlerErr := driver.ReadableError(fn(slices.Clone(newCalls)))
 	b.running = nil
-	hasEnded := handlertx.HasEnded(b.tx.pipeline.Conn())
+	hasEnded := handlertx.HasEnded(b.tx.pipeline.Conn()) || handlerErr != nil && b.tx.endedUnnamed(ctx) || b.tx.endedInRows(ctx)
 	handlerErr = b.tx.closeUnread(handlerErr)
 	status := b.txStatus()
 	if hasEnded {
@@ -228,7 +229,7 @@ func (b *batchTry) commit(ctx context.Context, t *ownTx) error {
 		return errPrefetchDiffers
 	}
 	if len(b.tx.pending) == 0 && !b.hasWrites && !prefetched {
-		if t.finished.XID() != "" { // the handler may have committed, and no COMMIT will check that
+		if sql, _ := t.finished.Check(); sql != "" { // the handler may have committed, and no COMMIT will check that
 			b.tx.queueCheck()
 			if err := t.limited(ctx, b.tx.pipeline.Flush); err != nil {
 				return err

@@ -95,7 +95,7 @@ func (b *batchRun) try(ctx context.Context, which []int, useSavepoints bool) err
 	}
 	returned := false
 	defer func() {
-		ended := !returned && batch.txStatus() == noTx
+		ended := !returned && (batch.txStatus() == noTx || t.endedUnnamed(ctx))
 		t.end()
 		if !returned { // for their events
 			b.end(which, errPanicked)

@@ -33,6 +33,17 @@ func useConnInRows(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
+// onConnInRows runs a script on the connection, which it gets while rows are open, so that the
+// id of the transaction is not known.
+func onConnInRows(script string) func(ctx context.Context, tx pgx.Tx) {
+	return func(ctx context.Context, tx pgx.Tx) {
+		rows, _ := tx.Query(ctx, "SELECT 1")
+		conn := tx.Conn()
+		rows.Close()
+		_, _ = conn.PgConn().Exec(ctx, script).ReadAll()
+	}
+}
+
 // A handler that uses Conn while rows are open ends nothing, and its id is not known.
 func TestCommit_RefusedAfterConnInRows_NotParked(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
@@ -227,4 +238,46 @@ func TestStep_InOldSnapshot_OtherStepsGoOn(t *testing.T) {
 		t.Errorf("a step in a new transaction: %v", err)
 	}
 	p.want(t, "k")
+}
+
+// A handler gets Conn while rows are open, commits and begins another transaction with it, and
+// then leaves rows open, panics, or asks for Conn again.
+func TestAtomic_HandlerCommitsAndBeginsByConnInRows_Parked(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(ctx context.Context, tx pgx.Tx) error{
+		"rows are open": func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Query(ctx, "SELECT 1"); return err },
+		"panic":         func(context.Context, pgx.Tx) error { panic("after its own COMMIT") },
+		"Conn again":    func(_ context.Context, tx pgx.Tx) error { _ = tx.Conn().TypeMap(); return nil },
+	} {
+		for form, run := range map[string]func(p *shop, fn func(ctx context.Context, tx pgx.Tx) error) error{
+			"Once": func(p *shop, fn func(ctx context.Context, tx pgx.Tx) error) error {
+				return Once(t.Context(), p.a, call("k"), func(ctx context.Context, _ *semel.Execution, tx pgx.Tx) error { return fn(ctx, tx) })
+			},
+			"batch": func(p *shop, fn func(ctx context.Context, tx pgx.Tx) error) error {
+				return p.a.RunBatch(t.Context(), poll("k"), func(ctx context.Context, _ []*PendingCall) error {
+					tx, _ := TxFrom(ctx)
+					return fn(ctx, tx)
+				})[0].Err
+			},
+		} {
+			t.Run(name+", "+form, func(t *testing.T) {
+				p := newShop(t, openNew(t, nil), nil)
+				func() {
+					defer func() { _ = recover() }()
+					if err := run(p, func(ctx context.Context, tx pgx.Tx) error {
+						if _, err := tx.Exec(ctx, "INSERT INTO "+p.table+" VALUES ('k')"); err != nil {
+							t.Error(err)
+						}
+						onConnInRows("COMMIT; BEGIN")(ctx, tx)
+						return end(ctx, tx)
+					}); !errors.Is(err, semel.ErrInDoubt) {
+						t.Errorf("got %v, want ErrInDoubt", err)
+					}
+				}()
+				if r, err := p.record(t, "k"); r.State != store.Unknown {
+					t.Errorf("the record is %v, %v; the handler has committed its effect", r.State, err)
+				}
+			})
+		}
+	}
 }

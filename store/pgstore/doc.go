@@ -78,6 +78,10 @@
 //   - The handler has committed, but the store does not answer when it parks the key, or
 //     another call has claimed the key meanwhile.
 //
+// If a handler calls Conn while rows are open, the store cannot ask for the id of the
+// transaction. Then it asks for the lock of the key instead, and does not see a commit of a
+// step, or one before the handler closed the connection.
+//
 // After the handler has returned, the methods of its transaction return
 // pgx.ErrTxClosed. The objects that LargeObjects and Conn have returned would still work,
 // so do not use them then. For a handler that uses Conn, the store sends

@@ -33,6 +33,7 @@ func spoils(role string) []spoil {
 			_, _ = tx.Conn().PgConn().Exec(ctx, sql).ReadAll()
 		}}
 	}
+	inRows := func(sql string) spoil { return spoil{"in rows: " + sql, true, onConnInRows(sql)} }
 	return []spoil{
 		text("ROLLBACK", true), text("COMMIT", true), text("end", true), text("ROLLBACK AND CHAIN", true), text("COMMIT AND CHAIN", true),
 		text("SELECT 1; COMMIT; BEGIN", true), text("PREPARE TRANSACTION 'x'", true), text("/* a comment */ ABORT", true),
@@ -52,6 +53,7 @@ func spoils(role string) []spoil {
 				_, _ = sp.Exec(ctx, "COMMIT")
 			}
 		}},
+		inRows("ROLLBACK"), inRows("COMMIT; BEGIN"), inRows("ROLLBACK; BEGIN"), inRows("COMMIT; BEGIN; SELECT 1/0"), inRows("COMMIT AND CHAIN"),
 		raw("ROLLBACK"), raw("COMMIT"), raw("ROLLBACK; BEGIN"), raw("COMMIT; BEGIN"), raw("COMMIT; BEGIN READ ONLY"), raw("COMMIT; BEGIN; SELECT 1/0"), raw("COMMIT AND CHAIN"), raw("ROLLBACK AND CHAIN"), raw("PREPARE TRANSACTION 'raw'"),
 		{"the connection is closed", false, func(ctx context.Context, tx pgx.Tx) { _ = tx.Conn().Close(ctx) }},
 		{"commit, and the connection is closed", true, func(ctx context.Context, tx pgx.Tx) {

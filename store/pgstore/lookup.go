@@ -269,6 +269,17 @@ func (t *ownTx) mayHaveCommitted(ctx context.Context) bool {
 	return committed || !known
 }
 
+// endedUnnamed is handlertx.State.EndedUnnamed for the handler of t.
+func (t *storeTx) endedUnnamed(ctx context.Context) bool {
+	return t.handler.EndedUnnamed(ctx, t.pipeline.Conn(), t.store.ownPool, cleanupTimeout)
+}
+
+// endedInRows is endedUnnamed if the connection takes no statements after the handler.
+func (t *storeTx) endedInRows(ctx context.Context) bool {
+	conn := t.pipeline.Conn()
+	return (handlertx.IsUnread(conn) || !conn.IsClosed() && conn.PgConn().TxStatus() == failedTx) && t.endedUnnamed(ctx)
+}
+
 // shortWaitStore claims and swaps without waiting long for locks.
 type shortWaitStore struct{ *Store }
 

@@ -197,7 +197,7 @@ const (
 func (t *ownTx) afterHandler(ctx context.Context, err error) error {
 	t.finished.Store(true)
 	conn, refused := t.pipeline.Conn(), t.finished.Refused()
-	hasEnded := handlertx.HasEnded(conn)
+	hasEnded := handlertx.HasEnded(conn) || (err != nil || refused) && t.endedUnnamed(ctx) || t.endedInRows(ctx)
 	err = t.closeUnread(err)
 	if t.sqlTx != nil && t.sqlTx.Ended {
 		hasEnded, t.unread = true, conn.IsClosed()
@@ -235,12 +235,12 @@ func (t *ownTx) afterHandler(ctx context.Context, err error) error {
 // queueCheck queues a statement that fails if the handler has the connection itself,
 // and has ended the transaction and begun another one.
 func (t *storeTx) queueCheck() {
-	xid := t.handler.XID()
-	if xid == "" || t.restarted {
+	sql, args := t.handler.Check()
+	if sql == "" || t.restarted {
 		return
 	}
 	t.checked = false
-	t.pipeline.Push(handlertx.CheckXID, []any{xid}, func(res pgx.BatchResults) error {
+	t.pipeline.Push(sql, args, func(res pgx.BatchResults) error {
 		_, err := res.Exec()
 		if pgwire.Code(err) == handlertx.DivisionByZero {
 			t.ended = true

@@ -150,6 +150,9 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 				_ = t.afterHandler(ctx, errPanicked)
 			}
 		}()
+		if t.claimed != nil { // a step has no lock
+			t.finished.Lock = handlertx.NewLock(t.store.lockOf(t.lastID))
+		}
 		o, err := fn(a.store.withRun(t.handlerContext(run), t.lastID, &t.finished.Bool), x)
 		err = driver.ReadableError(err)
 		cause = err

@@ -227,12 +227,12 @@ var postgresTxs = []Mutant{
 	{
 		Name: "PostgreSQL, Atomic: another transaction on the same connection passes for the handler's", Rule: "atomic",
 		Dir: postgres, Func: "(*storeTx).queueCheck", Package: postgres, Run: "TestAtomic_HandlerSpoilsTransaction_EffectAndRecordAgree",
-		Old: "if xid == \"\" || t.restarted {", New: "if xid != \"\" || t.restarted {",
+		Old: "if sql == \"\" || t.restarted {", New: "if sql != \"\" || t.restarted {",
 	},
 	{
 		Name: "PostgreSQL, batches: a batch without records does not ask whether its handler has committed", Rule: "atomic",
 		Dir: postgres, Func: "(*batchTry).commit", Package: postgres, Run: "TestAtomic_HandlerSpoilsTransaction_EffectAndRecordAgree/a_call_of_a_batch",
-		Old: `if t.finished.XID() != "" {`, New: `if t.finished.XID() != "" && prefetched {`,
+		Old: `sql != "" {`, New: `sql != "" && prefetched {`,
 	},
 	{
 		Name: "PostgreSQL, Atomic: a statement that failed is no failure of the handler that hides it", Rule: "rule 13",

@@ -21,7 +21,10 @@ type State struct {
 	atomic.Bool
 	refused atomic.Bool
 	spoiled atomic.Bool
+	unnamed atomic.Bool
 	id      atomic.Pointer[ID]
+	// Lock is an advisory lock that the transaction holds to its end.
+	Lock Lock
 	// BeforeUse, if not nil, runs before each use of the transaction. If it fails,
 	// the use fails, and nothing is sent.
 	BeforeUse func(context.Context) error
@@ -71,19 +74,22 @@ const CheckXID = "SELECT 1 / (pg_current_xact_id_if_assigned()::text IS NOT DIST
 // DivisionByZero is the server's code of the error of CheckXID.
 const DivisionByZero = "22012"
 
-// lend looks up the id of the transaction when the handler asks for the connection. A
-// transaction that has failed cannot be committed, and has no answer.
+// lend looks up the id of the transaction when the handler asks for the connection. If the
+// transaction has failed, or rows are open, there is no answer. Then no later one counts,
+// because the handler may have ended the transaction by then.
 func (s *State) lend(tx pgx.Tx) {
 	conn := tx.Conn()
-	if s.XID() != "" || conn == nil || conn.IsClosed() || conn.PgConn().TxStatus() != 'T' {
+	if s.XID() != "" || s.unnamed.Load() || conn == nil || conn.IsClosed() || conn.PgConn().TxStatus() == 'I' {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	var id ID
-	if tx.QueryRow(ctx, CurrentID).Scan(&id.XID, &id.Server) == nil { // it fails while rows are open
-		s.Lend(id)
+	if err := tx.QueryRow(ctx, CurrentID).Scan(&id.XID, &id.Server); err != nil {
+		s.unnamed.Store(true)
+		return
 	}
+	s.Lend(id)
 }
 
 // Tx is a transaction as a handler sees it. The handler cannot end it by a method, or

@@ -1,0 +1,26 @@
+package museum
+
+// PostgreSQL: a handler that ends its transaction by a connection that it got while the id of
+// the transaction was not known.
+var postgresEnds = []Mutant{
+	{
+		Name: "PostgreSQL: a handler that got its connection while rows were open is not checked", Rule: "atomic",
+		Dir: handlertx, Func: "(*State).Check", Package: postgres, Run: "TestAtomic_HandlerSpoilsTransaction_EffectAndRecordAgree",
+		Old: "case s.unnamed.Load() && s.Lock.isSet:", New: "case s.unnamed.Load() && xid != \"\":",
+	},
+	{
+		Name: "PostgreSQL: a handler that got its connection while rows were open commits and fails unseen", Rule: "atomic",
+		Dir: handlertx, Func: "(*State).EndedUnnamed", Package: postgres, Run: "TestAtomic_HandlerSpoilsTransaction_EffectAndRecordAgree",
+		Old: "return s.HasOther(ctx, conn, limit)", New: "return false",
+	},
+	{
+		Name: "PostgreSQL: the id of the handler's next transaction is taken for that of its own", Rule: "atomic",
+		Dir: handlertx, Func: "(*State).lend", Package: postgres, Run: "TestAtomic_HandlerCommitsAndBeginsByConnInRows_Parked",
+		Old: "|| s.unnamed.Load() ||", New: "||",
+	},
+	{
+		Name: "PostgreSQL: a handler commits in a batch by a connection that it got in rows, and panics", Rule: "atomic",
+		Dir: postgres, Func: "(*batchRun).try", Package: postgres, Run: "TestAtomic_HandlerCommitsAndBeginsByConnInRows_Parked",
+		Old: "(batch.txStatus() == noTx || t.endedUnnamed(ctx))", New: "batch.txStatus() == noTx",
+	},
+}
