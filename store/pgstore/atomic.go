@@ -92,6 +92,8 @@ func (a *Atomic) Store() *Store { return a.store }
 // *semel.Failures of the handlers. A plain error is never recorded, so MaxAttempts does
 // not count it. If another transaction is running the same key, the call ends at once
 // with semel.ErrInProgress, even if Call.Wait is set. See [Store.Tx] for isolation levels.
+// If a handler ends the transaction with the connection of tx.Conn, the call fails. Writes
+// that it has committed have no record, and a later call runs the handler again.
 //
 // Many calls may share one transaction. Each takes an advisory lock until the
 // transaction ends. A server with default settings has about 6,000 locks in total
@@ -114,6 +116,8 @@ func (r inTx) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel
 		switch {
 		case conn == nil || conn.IsClosed():
 		case conn.PgConn().TxStatus() == noTx:
+			err = fmt.Errorf("%w; it returned: %v", handlertx.ErrEnded, err) //nolint:errorlint // a Failure must not be kept
+		case state.HasOther(ctx, conn, cleanupTimeout): // as above
 			err = fmt.Errorf("%w; it returned: %v", handlertx.ErrEnded, err) //nolint:errorlint // a Failure must not be kept
 		case err == nil && state.Refused():
 			err = handlertx.ErrEnded
