@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -142,4 +143,39 @@ func (s *Store) RequiresSynchronousStandby(ctx context.Context) (required bool, 
 	}
 	err = s.ownPool.QueryRow(ctx, "SELECT current_setting('synchronous_standby_names') <> ''").Scan(&required)
 	return required, pgwire.Explain("read the settings", err)
+}
+
+// part is one partition of the table of records, or the whole table if it has none.
+// A row's place (ctid) is unique within a part only, so statements that use places
+// name the part.
+type part struct {
+	name                             string // as in SQL
+	findExpired, deleteExpired, list string // statements
+}
+
+func (s *Store) partsOf(tables []string) []part {
+	parts := make([]part, len(tables))
+	for i, name := range tables {
+		in := strings.NewReplacer("{part}", name, "{part name}", table.Literal(name))
+		parts[i] = part{name, in.Replace(s.sql.FindExpired), in.Replace(s.sql.DeleteExpired), in.Replace(s.sql.List)}
+	}
+	return parts
+}
+
+// isGone reports whether a part was dropped since the store was opened, and notes it.
+func (s *Store) isGone(part int, err error) bool {
+	if pgwire.Code(err) != pgwire.UndefinedTable || len(s.parts) == 1 {
+		return false
+	}
+	s.gone.Store(&s.parts[part].name)
+	return true
+}
+
+// errGone is the error at the end of a sweep that has found a part gone.
+func (s *Store) errGone() error {
+	name := s.gone.Swap(nil)
+	if name == nil {
+		return errors.New("pgstore: sweep cursor is not of this store")
+	}
+	return fmt.Errorf("pgstore: sweep: the partition %s was dropped since the store was opened; the others are swept; open the store again", *name)
 }

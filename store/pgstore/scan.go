@@ -154,15 +154,18 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.
 	start := place{}
 	if from != "" {
 		var err error
-		if start, err = parsePlace(string(from)); err != nil || start.part >= len(s.parts) {
+		if start, err = parsePlace(string(from)); err != nil || start.part > len(s.parts) {
 			return store.SweepResult{}, fmt.Errorf("pgstore: sweep cursor %q is not of this store", from)
+		}
+		if start.part == len(s.parts) {
+			return store.SweepResult{}, s.errGone()
 		}
 	}
 	if limit <= 0 {
 		limit = 1
 	}
 	page, err := s.findExpired(ctx, start, limit)
-	for err == nil && page.empty && start.part+1 < len(s.parts) {
+	for (err == nil && page.empty || s.isGone(start.part, err)) && start.part+1 < len(s.parts) {
 		start = place{part: start.part + 1}
 		page, err = s.findExpired(ctx, start, limit)
 	}
@@ -170,6 +173,9 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.
 		return store.SweepResult{}, pgwire.Explain("sweep", err)
 	}
 	res := store.SweepResult{Now: page.now, Lapsed: page.lapsed, Next: page.next}
+	if res.Next == "" && s.gone.Load() != nil { // the next step returns the error
+		res.Next = store.Cursor(place{part: len(s.parts)}.String())
+	}
 	for len(page.expired) > 0 {
 		n := min(sweepChunk, len(page.expired))
 		deleted := 0
@@ -281,20 +287,4 @@ func (s *Store) findExpired(ctx context.Context, from place, limit int) (expired
 		page.next = store.Cursor(end.String())
 	}
 	return page, rows.Err()
-}
-
-// part is one partition of the table of records, or the whole table if it has none.
-// A row's place (ctid) is unique within a part only, so statements that use places
-// name the part.
-type part struct {
-	findExpired, deleteExpired, list string // statements
-}
-
-func (s *Store) partsOf(tables []string) []part {
-	parts := make([]part, len(tables))
-	for i, name := range tables {
-		in := strings.NewReplacer("{part}", name, "{part name}", table.Literal(name))
-		parts[i] = part{in.Replace(s.sql.FindExpired), in.Replace(s.sql.DeleteExpired), in.Replace(s.sql.List)}
-	}
-	return parts
 }

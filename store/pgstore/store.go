@@ -36,13 +36,14 @@ type Store struct {
 	settles            *settleBatcher
 	replays            *replayBatcher // lookups of Atomic.Run before a transaction
 	confirms           *confirmBatcher
-	commits            pgwire.CommitWatch // of the connections that the store opens
-	listener           *notify.Listener   // with Options.Notify, or nil
-	parts              []part             // the partitions, or the whole table
-	ownsAppPool        bool               // the store made appPool
-	hasPlannerSettings bool               // its connections have table.PlannerSettings
-	waitSlots          chan struct{}      // one element for each call in waitForLock
-	lockedRows         pgwire.LockedRows  // of claims
+	commits            pgwire.CommitWatch     // of the connections that the store opens
+	listener           *notify.Listener       // with Options.Notify, or nil
+	parts              []part                 // the partitions, or the whole table
+	gone               atomic.Pointer[string] // a partition that a sweep has not found
+	ownsAppPool        bool                   // the store made appPool
+	hasPlannerSettings bool                   // its connections have table.PlannerSettings
+	waitSlots          chan struct{}          // one element for each call in waitForLock
+	lockedRows         pgwire.LockedRows      // of claims
 	closed             atomic.Bool
 }
 

@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -156,6 +157,48 @@ func TestCommit_WaitsForDisk_ExceptRelaxedClaimsAndSweeps(t *testing.T) {
 			}
 			if is := ask[string](t, s.ownPool, "SELECT current_setting('synchronous_commit')"); is != "on" {
 				t.Errorf("relaxed %v: %s left synchronous_commit %s behind", relaxed, c.what, is)
+			}
+		}
+	}
+}
+
+// A partition is detached and dropped while the store is open. A sweep deletes what has expired
+// in the others, and then ends with an error that names it.
+func TestSweep_PartitionDropped_OthersAreSwept(t *testing.T) {
+	t.Parallel()
+	for _, dropped := range []int{0, 2, 3} {
+		s := openNew(t, &Options{Partitions: 4})
+		mustExec(t, s.ownPool, "ALTER TABLE "+s.quoted()+".semel_record DETACH PARTITION "+s.parts[dropped].name)
+		mustExec(t, s.ownPool, "DROP TABLE "+s.parts[dropped].name+" CASCADE")
+		done := 0
+		for i := range 40 {
+			f, err := s.Claim(t.Context(), proposal(itoa(i)))
+			if err != nil { // its partition is gone
+				continue
+			}
+			if err := s.Settle(t.Context(), f.Record.Lease(), store.Settlement{State: store.Completed, Attempt: 1, Keep: time.Microsecond}); err != nil {
+				t.Fatal(err)
+			}
+			done++
+		}
+		for pass := range 2 {
+			deleted, next, err := 0, store.Cursor(""), error(nil)
+			for steps := 0; steps < 20; steps++ {
+				var res store.SweepResult
+				if res, err = s.Sweep(t.Context(), next, 100); err != nil {
+					break
+				}
+				deleted += res.Deleted
+				if next = res.Next; next == "" {
+					break
+				}
+			}
+			want := done
+			if pass > 0 {
+				want = 0
+			}
+			if deleted != want || err == nil || !strings.Contains(err.Error(), "semel_record_p00"+itoa(dropped)) {
+				t.Errorf("partition %d is gone, pass %d: %d deleted, want %d; error %v, want one that names the partition", dropped, pass, deleted, want, err)
 			}
 		}
 	}
