@@ -43,6 +43,17 @@ type movedStore struct {
 // Unwrap lets store.As find the optional interfaces of the new store.
 func (s *movedStore) Unwrap() store.Store { return s.Store }
 
+// Ping implements store.Pinger. Each call needs both stores.
+func (s *movedStore) Ping(ctx context.Context) error {
+	if err := store.Ping(ctx, s.mover.from); err != nil {
+		return fmt.Errorf("moved: the old store: %w", err)
+	}
+	if err := store.Ping(ctx, s.Store); err != nil {
+		return fmt.Errorf("moved: the new store: %w", err)
+	}
+	return nil
+}
+
 // Claim implements store.Store.
 func (s *movedStore) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
 	f, ok, err := s.receive(ctx, p.Key)
