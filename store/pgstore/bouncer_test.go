@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 	"github.com/semel-go/semel/store/storetest"
 )
@@ -79,5 +80,20 @@ func TestOpen_PoolerSharesPreparedStatements_ErrUnsafe(t *testing.T) {
 		if !errors.Is(err, ErrUnsafe) || !strings.Contains(fmt.Sprint(err), "default_query_exec_mode=exec") {
 			t.Errorf("start %d: got %v, want ErrUnsafe with the cure", start, err)
 		}
+	}
+}
+
+// Nothing has failed before: the check itself finds that two clients share a statement.
+func TestCheckPrepared_PoolerShares_FirstPoolRefused(t *testing.T) {
+	through := pgtest.Bouncer(t, pgtest.URL(t))
+	if !strings.Contains(through, "default_query_exec_mode=exec") {
+		t.Skip("this PgBouncer keeps the prepared statements of its clients apart")
+	}
+	if err := pgwire.CheckPrepared(t.Context(), pool(t, through)); err != nil {
+		t.Errorf("without prepared statements: %v", err)
+	}
+	shared := pool(t, strings.Replace(through, "&default_query_exec_mode=exec", "", 1))
+	if err := pgwire.CheckPrepared(t.Context(), shared); !errors.Is(err, ErrUnsafe) {
+		t.Errorf("got %v, want ErrUnsafe", err)
 	}
 }

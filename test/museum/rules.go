@@ -48,6 +48,7 @@ var rules = map[string]string{
 	"telemetry":  "a call is counted once, a replay leads to the first run, and no key is shown",
 	"erase":      "an erasure deletes only what is over and unchanged, and leaves no byte where it says so",
 	"doctor":     "the check of a store names each setting and right without which its calls fail",
+	"settings":   "no setting of a server or a pooler, and no later additive schema, changes what a store reads or keeps it from working",
 	"audit":      "each act of an operator is written down before it happens, and refused if that fails",
 	"observe":    "an observing proxy changes no byte, and counts what the proxy would do",
 	"moved":      "a call that ran in the old store counts in the new one, and a copy overwrites nothing that is as late",
