@@ -113,13 +113,15 @@ type Options struct {
 	// rerun, the next call is new and runs beside it. Rerun is for reads, whose
 	// answer must be fresh. Not with Park.
 	Rerun bool
-	// UnprotectedOnOutage runs the handler without a record if the store gives no
-	// answer within StoreTimeout (or Lease/3, if that is shorter), or refuses all claims, and
-	// shows no record of the call within another second. If requests fail at once, as with
-	// refused connections, the wait ends after four of them, after about 0.2 s. Each such run
-	// has an EventUnprotected. During an outage duplicates take effect again, even while the
-	// first call runs, and even if another Guard has parked the key. A busy store
-	// (store.ErrBusy) has answered: the call is ErrUnavailable and does not run. Not with Park.
+	// UnprotectedOnOutage runs the handler without a record if the store does not answer the
+	// claim within StoreTimeout (or Lease/3, if that is shorter), or refuses it as it refuses
+	// all claims. In both cases the Guard then asks for the record, for at most a second, and
+	// the call is ErrUnavailable if somebody else's is there and has not expired. If requests
+	// fail at once, as with refused connections, the first wait ends after four of them, after
+	// about 0.2 s. Each such run has an EventUnprotected. During an outage duplicates take
+	// effect again, even while the first call runs, and even if another Guard has parked the
+	// key. A busy store (store.ErrBusy) has answered: the call is ErrUnavailable and does not
+	// run. Not with Park.
 	UnprotectedOnOutage bool
 
 	// Holder tells operators which process holds a claim: host name and process

@@ -190,9 +190,13 @@ func (c *pendingCall) claim(ctx context.Context, a *admission) (err error) {
 	}
 	p := c.firstClaim()
 	p.Lease = c.guard.leaseWithin(ctx)
-	a.found, err = c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.noteAnswer(c.guard.store.Claim(ctx, p)) })
+	a.found, err = c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) {
+		f, err := c.guard.store.Claim(ctx, p)
+		c.noteClaim(p.Owner, f, err)
+		return f, err
+	})
 	if err != nil && c.mayRunUnprotected && !c.answered { // a store that takes no changes may have the record
-		c.askForRecord(ctx)
+		c.askForRecord(ctx, p.Owner)
 	}
 	if c.maybeGranted(&a.found, err, p.Owner) {
 		c.guard.giveBackUnanswered(ctx, nil, p, c.undoState)

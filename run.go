@@ -236,16 +236,26 @@ func (c *pendingCall) noteAnswer(f store.Found, err error) (store.Found, error) 
 	return f, err
 }
 
+// noteClaim is noteAnswer for a claim by owner. Two records do not count, because nobody else has
+// the key: one that has expired, and the claim itself, which the store holds although it returned
+// an error, or did not answer.
+func (c *pendingCall) noteClaim(owner store.Owner, f store.Found, err error) {
+	if r := &f.Record; r.Expired(f.Now) || r.Owner == owner && r.State == store.Processing {
+		f = store.Found{}
+	}
+	_, _ = c.noteAnswer(f, err)
+}
+
 // lookTime is how long askForRecord takes at most: a store that works answers at once.
 const lookTime = time.Second
 
-// askForRecord asks for the record of a call whose claim failed, because a store that takes no
-// changes may answer reads.
-func (c *pendingCall) askForRecord(ctx context.Context) {
+// askForRecord asks for the record of a call whose claim by owner failed, because a store that
+// takes no changes may answer reads.
+func (c *pendingCall) askForRecord(ctx context.Context, owner store.Owner) {
 	limited, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	if f, err := c.guard.store.Get(limited, c.key); !errors.Is(err, store.ErrNotFound) {
-		_, _ = c.noteAnswer(f, err)
+		c.noteClaim(owner, f, err)
 	}
 }
 
@@ -262,8 +272,14 @@ func (g *Guard) runUnprotected(ctx context.Context, c *pendingCall, fn Handler) 
 	defer x.journal.close()
 	handlerCtx, cancel := x.handlerContext(ctx)
 	defer cancel(nil)
+	returned := false
+	defer func() {
+		if !returned {
+			g.observeEnd(ctx, x, EventUnprotected, errPanicked)
+		}
+	}()
 	o, err := fn(handlerCtx, x)
-	err = handlerError(err)
+	err, returned = handlerError(err), true
 	g.observeEnd(ctx, x, EventUnprotected, err)
 	if err != nil {
 		return Result{}, fmt.Errorf("semel: ran without a record: %w", handlererr.HideNoEffect(err))

@@ -38,6 +38,36 @@ var outages = []Mutant{
 		Old: "!errors.Is(err, store.ErrNotFound)", New: "true || err == nil",
 	},
 	{
+		Name: "a claim that the store holds and does not confirm keeps its own call from running", Rule: "rule 11",
+		Dir: core, Func: "(*pendingCall).noteClaim", Package: core, Run: "TestUnprotected_OwnClaimIsThere_Runs",
+		Old: "|| r.Owner == owner && r.State == store.Processing", New: "",
+	},
+	{
+		Name: "a record that has expired keeps a new call from running in an outage", Rule: "rule 11",
+		Dir: core, Func: "(*pendingCall).noteClaim", Package: core, Run: "TestUnprotected_RecordHasExpired",
+		Old: "r.Expired(f.Now) ||", New: "",
+	},
+	{
+		Name: "the claim of another caller counts as the call's own", Rule: "rule 11",
+		Dir: core, Func: "(*pendingCall).noteClaim", Package: core, Run: "TestUnprotected_OwnClaimWasTakenOverOrSettled_DoesNotRun",
+		Old: "r.Owner == owner && r.State == store.Processing", New: "r.State == store.Processing",
+	},
+	{
+		Name: "a claim that has an outcome counts as unanswered", Rule: "rule 11",
+		Dir: core, Func: "(*pendingCall).noteClaim", Package: core, Run: "TestUnprotected_OwnClaimWasTakenOverOrSettled_DoesNotRun",
+		Old: "r.Owner == owner && r.State == store.Processing", New: "r.Owner == owner",
+	},
+	{
+		Name: "a token whose record has expired runs in an outage", Rule: "rule 11",
+		Dir: core, Func: "(*pendingCall).look", Package: core, Run: "TestUnprotected_RecordHasExpired",
+		Old: "return c.noteAnswer(c.guard.store.Get(ctx, c.key))", New: "f, err := c.guard.store.Get(ctx, c.key); c.noteClaim(store.Owner{}, f, err); return f, err",
+	},
+	{
+		Name: "a run without a record that panics is not reported", Rule: "rule 11",
+		Dir: core, Func: "(*Guard).runUnprotected", Package: core, Run: "TestObserve_UnprotectedRunPanics_OneEndingEvent",
+		Old: "if !returned {", New: "if false {",
+	},
+	{
 		Name: "a caller that left counts as an outage", Rule: "rule 11",
 		Dir: core, Func: "(*pendingCall).unavailable", Package: core, Run: "TestUnprotected_NoOutage_DoesNotRun",
 		Old: "case ctx.Err() != nil:", New: "case false:",
@@ -50,8 +80,7 @@ var outages = []Mutant{
 	{
 		Name: "a record that was sent is forgotten when a repeat gets no answer", Rule: "rule 11",
 		Dir: core, Func: "(*pendingCall).claim", Package: core, Run: "TestUnprotected_RecordSentThenNoAnswer_DoesNotRun",
-		Old: "a.found, err = c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.noteAnswer(c.guard.store.Claim(ctx, p)) })",
-		New: "a.found, err = c.noteAnswer(c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.guard.store.Claim(ctx, p) }))",
+		Old: "c.noteClaim(p.Owner, f, err)", New: "c.answered = false; c.noteClaim(p.Owner, f, err)",
 	},
 	{
 		Name: "a reserved record that was sent is forgotten when a repeat gets no answer", Rule: "rule 11",
@@ -77,7 +106,7 @@ var outages = []Mutant{
 	{
 		Name: "a run without a record is not reported", Rule: "rule 11",
 		Dir: core, Func: "(*Guard).runUnprotected", Package: core, Run: "TestUnprotected_StoreDown_RunsAndReports",
-		Old: "EventUnprotected", New: "EventExecuted",
+		Old: "g.observeEnd(ctx, x, EventUnprotected, err)", New: "g.observeEnd(ctx, x, EventExecuted, err)",
 	},
 	{
 		Name: "a call under park runs without a record", Rule: "rule 11",
