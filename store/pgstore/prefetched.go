@@ -192,6 +192,21 @@ func (c *batchCall) settleNow(ctx context.Context, l store.Lease, s store.Settle
 	}))
 }
 
+// Steps implements store.Journal, because a leased attempt of the call may have recorded steps.
+func (c *batchCall) Steps(ctx context.Context, l store.Lease) (steps []store.Step, err error) {
+	err = c.batch.tx.limited(ctx, func(ctx context.Context) error {
+		steps, err = c.batch.tx.Steps(ctx, l)
+		return err
+	})
+	return steps, err
+}
+
+// RecordStep implements store.Journal. The steps of a call in a transaction commit with it, so
+// that none is recorded.
+func (c *batchCall) RecordStep(ctx context.Context, l store.Lease, step store.Step) error {
+	return c.batch.tx.RecordStep(ctx, l, step)
+}
+
 // Nested implements store.Tx. Steps do not use it.
 func (c *batchCall) Nested(_ context.Context, fn func() error) error { return fn() }
 

@@ -4,6 +4,11 @@ package museum
 // and no other message does.
 var postgresAttempts = []Mutant{
 	{
+		Name: "PostgreSQL, batches: the steps that a leased attempt has recorded run again", Rule: "steps",
+		Dir: postgres, Func: "(*batchCall).Steps", Package: postgres, Run: "TestRunBatch_StepOfLeasedAttempt_IsReplayed",
+		Old: "steps, err = c.batch.tx.Steps(ctx, l)", New: "_, err = c.batch.tx.Steps(ctx, l)",
+	},
+	{
 		Name: "PostgreSQL, watermarks: a frozen member keeps the watermark that it looks up", Rule: "rule 14",
 		Dir: pgkafka, Func: "statementsOf", Package: pgkafka, Run: "TestWatermark_LookupFreezes_LockReleased",
 		Old: "SELECT set_config('idle_in_transaction_session_timeout', $4::text, true) FROM", New: "SELECT $4::text FROM",
