@@ -29,8 +29,10 @@ type Options struct {
 	// makes the claim durable, too. If the server crashes (not a client), the claims
 	// of the last 600 ms may be lost (three times the server's wal_writer_delay). A
 	// retry then runs the handler a second time, even while the first one runs; the
-	// first call ends with semel.ErrLeaseLost. Claims with the policy semel.Park are
-	// refused. Transactions of an Atomic are not relaxed. Off by default.
+	// first call ends with semel.ErrLeaseLost. Reservations (Guard.Reserve) may be lost,
+	// too: a call that was accepted then never runs, because its token is
+	// semel.ErrExpired. Claims and reservations with the policy semel.Park are refused.
+	// Transactions of an Atomic are not relaxed. Off by default.
 	RelaxedClaims bool
 	// LockTimeout is how long a change of a record waits if another transaction has
 	// locked its row: 5 s by default. After that the change fails with ErrBusy. By default at

@@ -138,6 +138,10 @@ func (p *shop) acknowledgements(t *testing.T, held, stepped, erased store.Record
 			_, err := p.s.Get(ctx, testKey(done))
 			return err
 		},
+		"reserve": func(ctx context.Context) error {
+			_, err := leased(t, p.s, nil).Reserve(ctx, call("reserved"))
+			return err
+		},
 		"steps": func(ctx context.Context) error {
 			steps, err := p.s.Steps(ctx, stepped.Lease())
 			if err == nil && len(steps) != 1 {
@@ -168,11 +172,6 @@ func (p *shop) acknowledgements(t *testing.T, held, stepped, erased store.Record
 			return err
 		},
 	}
-}
-
-// tooLarge is a handler whose result is not kept.
-func tooLarge(context.Context, *semel.Execution) (store.Outcome, error) {
-	return store.Outcome{Body: make([]byte, 5000)}, nil
 }
 
 // While commits wait for a standby, no call is done: not if its deadline ends the wait,

@@ -74,3 +74,8 @@ func TestStandbyAway_UnprotectedOnOutage_CompletedCallDoesNotRun(t *testing.T) {
 		t.Errorf("%q, %v, %d runs", got, err, runs)
 	}
 }
+
+// tooLarge is a handler whose result is not kept.
+func tooLarge(context.Context, *semel.Execution) (store.Outcome, error) {
+	return store.Outcome{Body: make([]byte, 5000)}, nil
+}

@@ -256,7 +256,7 @@ func (s *session) get(ctx context.Context, key store.Key) (r reading, err error)
 		return r, err
 	}
 	r.Found, err = w.Found(key, now)
-	r.unconfirmed = hasStandby && r.Record.State.Terminal()
+	r.unconfirmed = hasStandby && answers(r.Record.State)
 	return r, err
 }
 
@@ -269,16 +269,20 @@ type reading struct {
 	unconfirmed bool
 }
 
-// confirmed is the record of r, after it is confirmed. If a completed or failed record cannot
+// answers reports whether a record in state s answers a caller: a completed or failed one by
+// its outcome, and a reservation by its token.
+func answers(s store.State) bool { return s.Terminal() || s == store.Started }
+
+// confirmed is the record of r, after it is confirmed. If a record that answers a caller cannot
 // be confirmed, it comes with the error and without its outcome, so that a Guard with
-// UnprotectedOnOutage does not run the handler again.
+// UnprotectedOnOutage does not run the handler.
 func (s *Store) confirmed(ctx context.Context, what string, r reading, err error) (store.Found, error) {
 	if err != nil {
 		return store.Found{}, pgwire.Explain(what, err)
 	}
 	if r.unconfirmed {
 		if err := s.confirm(ctx); err != nil {
-			if !r.Record.State.Terminal() {
+			if !answers(r.Record.State) {
 				return store.Found{}, pgwire.Explain(what, err)
 			}
 			r.Record.Outcome = store.Outcome{}
