@@ -104,7 +104,8 @@ func (r *Report) count(result Result) {
 // record, Run goes on with the others. Except for AnswersOnly, give it the store without
 // encryption, so that it can erase records whose keys are gone. The error wraps
 // semel.ErrInvalid if the scope or an option is wrong, or semel.ErrUnavailable if the store
-// does not answer, does not list all records or ctx ends; the Report then counts what was done, the last change included.
+// does not answer, does not list all records or does not confirm that they are gone (see
+// store.Confirmer), or ctx ends; the Report then counts what was done, the last change included.
 func Run(ctx context.Context, st store.Store, s Scope, o *Options) (Report, error) {
 	e := &eraser{store: st, scope: s, sagas: map[string]bool{}}
 	if o != nil {
@@ -122,6 +123,9 @@ func Run(ctx context.Context, st store.Store, s Scope, o *Options) (Report, erro
 		if err == nil {
 			err = e.dropTimers(ctx, operation)
 		}
+	}
+	if err == nil && !e.options.CountOnly {
+		err = e.confirm(ctx)
 	}
 	if e.unreadable != nil {
 		e.note(ctx, Item{Result: Failed, Err: fmt.Errorf("a timer of a saga, maybe of another tenant: %w", e.unreadable)})

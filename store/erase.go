@@ -18,6 +18,16 @@ type Eraser interface {
 	Erase(ctx context.Context, seen Seen) error
 }
 
+// Confirmer is a store that can show a change before a fail-over can no longer take it back:
+// the server has made it, and its caller got no answer, because a replica was away. It is
+// optional. Package erase needs it, because a record that was erased in this way is in no list,
+// so that no second erasure of it would find out.
+type Confirmer interface {
+	// Confirm returns nil after each change that was visible when it was called is as safe
+	// as one that was answered.
+	Confirm(ctx context.Context) error
+}
+
 // Scrubber is a store whose files keep bytes of deleted records until it rewrites them. It
 // is optional.
 type Scrubber interface {

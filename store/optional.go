@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// The interfaces below, Journal, Timers, Eraser and Scrubber are optional. semel.New asks a
-// store once for Journal, Lister and Waiter, package saga for Timers, package erase for
-// Eraser, package moved for Receiver, and the commands for the others. A store that wraps
+// The interfaces below, Journal, Timers, Eraser, Confirmer and Scrubber are optional. semel.New
+// asks a store once for Journal, Lister and Waiter, package saga for Timers, package erase for
+// Eraser and Confirmer, package moved for Receiver, and the commands for the others. A store that wraps
 // another has a method Unwrap() Store; see [As].
 
 // Lister is a store that can list records, for operators and reconcilers.

@@ -260,9 +260,9 @@ func claimArrays(byID map[pgtype.UUID]*claimItem) []any {
 	}
 }
 
-// Erase deletes a record with its steps, in one round trip. If it has changed since it was
-// seen, Erase deletes nothing, and returns store.ErrChanged after a second round trip. Its
-// bytes stay in the files of the tables until Scrub. Erase implements store.Eraser.
+// Erase deletes a record with its steps, in one round trip; the bytes stay in the files until
+// Scrub. If the record has changed, Erase deletes nothing, and takes two. If there is none, it
+// takes three, to confirm what an earlier one has deleted. It implements store.Eraser.
 func (j *journal) Erase(ctx context.Context, seen store.Seen) error {
 	s := j.store
 	if s.closed.Load() {

@@ -243,6 +243,12 @@ func (s *Store) flushConfirms(ctx context.Context, batch []*coalesce.Item[struct
 	}
 }
 
+// Confirm returns nil after everything that was visible when it was called is durable, also on
+// the synchronous standby. It takes one round trip. It implements store.Confirmer.
+func (s *Store) Confirm(ctx context.Context) error {
+	return pgwire.Explain("confirm", s.confirm(ctx))
+}
+
 // confirm returns nil after everything that was visible when it was called is durable,
 // also on the synchronous standby: it commits a write, which waits for both. All
 // callers at the same time share one write. Its errors have no code of the server, so

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/erase"
 	"github.com/semel-go/semel/store"
 )
 
@@ -78,4 +79,34 @@ func TestStandbyAway_UnprotectedOnOutage_CompletedCallDoesNotRun(t *testing.T) {
 // tooLarge is a handler whose result is not kept.
 func tooLarge(context.Context, *semel.Execution) (store.Outcome, error) {
 	return store.Outcome{Body: make([]byte, 5000)}, nil
+}
+
+// The first erasure deletes the record and gets no answer. The next one does not find the record,
+// which a fail-over would bring back.
+func TestStandbyAway_ErasureBegunAgain_IsNotDone(t *testing.T) {
+	srv := newStandbyServer(t)
+	s := openAt(t, srv.URL(), nil)
+	of := testKey("")
+	for name, scope := range map[string]erase.Scope{
+		"a call":   {Tenant: of.Tenant, Operation: of.Operation, Key: "k"},
+		"a tenant": {Tenant: of.Tenant},
+	} {
+		held := claim(t, s, "k") // a record without an outcome is read without the standby
+		if err := s.Settle(t.Context(), held.Lease(), store.Settlement{State: store.Released, Keep: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		srv.standby(t, "away")
+		for try := range 2 {
+			if r, err := erase.Run(t.Context(), s, scope, &erase.Options{StoreTimeout: 300 * time.Millisecond}); !errors.Is(err, semel.ErrUnavailable) {
+				t.Errorf("%s, erasure %d: %+v, %v; want ErrUnavailable", name, try+1, r, err)
+			}
+			if _, err := s.Get(t.Context(), testKey("k")); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("%s, after erasure %d: %v; the test wants a record that is gone here", name, try+1, err)
+			}
+		}
+		srv.standby(t, "")
+		if r, err := erase.Run(t.Context(), s, scope, nil); err != nil || r.Left() > 0 {
+			t.Errorf("%s, with the standby: %+v, %v", name, r, err)
+		}
+	}
 }

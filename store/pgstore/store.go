@@ -56,6 +56,7 @@ var _ interface {
 	store.Journal
 	store.Timers
 	store.Eraser
+	store.Confirmer
 	store.Scrubber
 	store.Receiver
 } = (*Store)(nil)

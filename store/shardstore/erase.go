@@ -21,6 +21,25 @@ func (e eraser) Erase(ctx context.Context, seen store.Seen) error {
 	return e.shards[i].wrap(e.erasers[i].Erase(ctx, seen))
 }
 
+// confirmer confirms the changes of each shard that is a store.Confirmer.
+type confirmer struct {
+	*Store
+	rest       store.Store
+	confirmers []store.Confirmer
+}
+
+func (c confirmer) Unwrap() store.Store { return c.rest }
+
+// Confirm implements store.Confirmer. It asks all shards concurrently.
+func (c confirmer) Confirm(ctx context.Context) error {
+	return c.onEach(ctx, func(i int) error {
+		if c.confirmers[i] == nil {
+			return nil
+		}
+		return c.confirmers[i].Confirm(ctx)
+	})
+}
+
 // scrubber scrubs each shard that can be scrubbed.
 type scrubber struct {
 	*Store

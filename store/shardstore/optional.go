@@ -25,6 +25,9 @@ func (s *Store) abilities() (can store.Store) {
 	if erasers, all := each[store.Eraser](s); all {
 		can = eraser{s, can, erasers}
 	}
+	if confirmers, _ := each[store.Confirmer](s); confirmers != nil {
+		can = confirmer{s, can, confirmers}
+	}
 	if scrubbers, _ := each[store.Scrubber](s); scrubbers != nil {
 		can = scrubber{s, can, scrubbers}
 	}

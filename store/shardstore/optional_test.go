@@ -41,6 +41,34 @@ type checks struct {
 
 func (c checks) Check(context.Context) error { return c.err }
 
+type confirms struct {
+	store.Store
+	err error
+}
+
+func (c confirms) Confirm(context.Context) error { return c.err }
+
+func TestConfirm_ShardDown_IsItsError(t *testing.T) {
+	errDown := errors.New("down")
+	for name, c := range map[string]struct {
+		b    store.Store
+		want error
+	}{"both confirm": {confirms{memstore.New(nil), nil}, nil}, "one is down": {confirms{memstore.New(nil), errDown}, errDown}, "one needs no confirmation": {memstore.New(nil), nil}} {
+		s := newStore(t, shardstore.Shard{Name: "a", Store: confirms{memstore.New(nil), nil}}, shardstore.Shard{Name: "b", Store: c.b})
+		st, ok := store.As[store.Confirmer](s)
+		if !ok {
+			t.Fatalf("%s: the store is no store.Confirmer", name)
+		}
+		if err := st.Confirm(t.Context()); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+	plain := newStore(t, shardstore.Shard{Name: "a", Store: memstore.New(nil)})
+	if _, ok := store.As[store.Confirmer](plain); ok {
+		t.Error("no shard is a store.Confirmer, and the store is")
+	}
+}
+
 func TestUnwrap_OptionalInterfaces_AreThoseOfShards(t *testing.T) {
 	mem := func() store.Store { return memstore.New(nil) } // can be searched
 	plain := func() store.Store { return bare{memstore.New(nil)} }

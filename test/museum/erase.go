@@ -116,6 +116,16 @@ var erasures = []Mutant{
 		Old: "len(steps) > 0", New: "len(steps) < 0",
 	},
 	{
+		Name: "erase: records that an earlier erasure has deleted without an answer count as gone", Rule: "durable",
+		Dir: eraseDir, Func: "Run", Package: postgres, Run: "TestStandbyAway_ErasureBegunAgain",
+		Old: "if err == nil && !e.options.CountOnly {", New: "if err != nil && !e.options.CountOnly {",
+	},
+	{
+		Name: "shardstore: an erasure is confirmed by one shard", Rule: "durable",
+		Dir: shards, Func: "confirmer.Confirm", Package: shards, Run: "TestConfirm_ShardDown",
+		Old: "if c.confirmers[i] == nil {", New: "if c.confirmers[i] == nil || i > 0 {",
+	},
+	{
 		Name: "erase: an empty tenant is everybody", Rule: "erase",
 		Dir: eraseDir, Func: "(*eraser).check", Package: eraseDir, Run: "TestRun_WrongScope_IsInvalid",
 		Old: `s.Tenant == "" && s.Key == ""`, New: `s.Tenant == "" && s.Key == "" && s.Operation == "-"`,
