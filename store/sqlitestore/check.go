@@ -67,6 +67,19 @@ func checkSettings(journal string, sync int, relaxed bool) error {
 	return errors.Join(errs...)
 }
 
+// checkEncoding refuses a file whose texts are UTF-16: hashes are made of the bytes of texts, and
+// keys that are no valid text would be changed.
+func checkEncoding(ctx context.Context, conn *sql.Conn) error {
+	var encoding string
+	if err := conn.QueryRowContext(ctx, "PRAGMA encoding").Scan(&encoding); err != nil {
+		return err
+	}
+	if encoding != "UTF-8" {
+		return fmt.Errorf("%w: the encoding of the file is %s, and must be UTF-8; it cannot be changed, so use another file, or move the tables to a new one (sqlite3: .dump, without PRAGMA encoding)", ErrUnsafe, encoding)
+	}
+	return nil
+}
+
 func (s *Store) checkFile() error {
 	if err := s.identity.checkNames(); err != nil {
 		return err

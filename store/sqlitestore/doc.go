@@ -5,7 +5,7 @@
 // database: all of Semel's tables are named semel_…, application_id and
 // user_version are left to the application, and an [Atomic] can then commit a
 // record together with the application's rows. Semel switches the file to WAL
-// mode, which stays.
+// mode, which stays. The encoding of the file must be UTF-8, SQLite's default.
 //
 // # Promises
 //

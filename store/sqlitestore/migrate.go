@@ -146,6 +146,9 @@ func ups() []string {
 // semel_meta.compatible as it is, so that processes of the version before can start and
 // go on during a rolling upgrade. A migration that is not additive raises it.
 func schema(ctx context.Context, conn *sql.Conn) (int, error) {
+	if err := checkEncoding(ctx, conn); err != nil {
+		return 0, err
+	}
 	rows, err := conn.QueryContext(ctx, `SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name LIKE 'semel\_%' ESCAPE '\' ORDER BY name`)
 	if err != nil {
 		return 0, err

@@ -144,6 +144,31 @@ func TestCheck_UnsafePragmasOfHandlers_AreNamed(t *testing.T) {
 	}
 }
 
+// The file may be the application's own, which has made it. Nothing is written to it.
+func TestOpen_FileIsUTF16_IsRefused(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "semel.db")
+	db, err := sql.Open("sqlite", path+"?_pragma=encoding('UTF-16le')")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(), "CREATE TABLE orders (id INTEGER)"); err != nil {
+		t.Fatal(err)
+	}
+	for _, noMigrate := range []bool{false, true} {
+		if err := reopen(t.Context(), path, &Options{NoMigrate: noMigrate}); !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "UTF-16le") {
+			t.Errorf("NoMigrate %v: %v, want ErrUnsafe that names the encoding", noMigrate, err)
+		}
+	}
+	var tables int
+	if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil || tables != 1 {
+		t.Errorf("the file has %d tables, %v", tables, err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestCheck_UnsafeSetting_IsNamed(t *testing.T) {
 	t.Parallel()
 	if err := checkSettings("wal", syncFull, false); err != nil {

@@ -8,6 +8,11 @@ var sqlites = []Mutant{
 		Old: "age >= 0 &&", New: "",
 	},
 	{
+		Name: "SQLite: a file whose texts are UTF-16 is opened", Rule: "listed",
+		Dir: lite, Func: "checkEncoding", Package: lite, Run: "TestOpen_FileIsUTF16",
+		Old: `encoding != "UTF-8"`, New: `encoding == ""`,
+	},
+	{
 		Name: "SQLite: a claim overwrites the record that is there", Rule: "rule 2", Parent: "M3: idempot-js#182",
 		Dir: lite, Func: "var statements", Package: lite, Run: "TestClaim_ProcessesRace_OneWins|TestConformance/claim",
 		Old: "ON CONFLICT (id) DO NOTHING", New: "ON CONFLICT (id) DO UPDATE SET owner = excluded.owner",
