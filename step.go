@@ -17,8 +17,8 @@ type stepCall struct {
 }
 
 // runStep runs a step, or returns what the parent's record has of it. If tx is not nil, the
-// step is recorded in it. Run is (*runningStep).run or runIn; with a Handler instead, each
-// Guard.Run would allocate one.
+// step is recorded in it. The parameter run calls (*runningStep).run or runIn. If runStep took
+// the Handler itself, each Guard.Run would allocate memory for it, also of a call that is no step.
 func (g *Guard) runStep(ctx context.Context, tx store.Tx, call Call, run func(s *runningStep, handlerCtx context.Context) (Result, stepState, error)) (Result, error) {
 	s, res, err := g.beginStep(ctx, &call, tx)
 	if s == nil {
@@ -120,7 +120,7 @@ func (g *Guard) beginStep(ctx context.Context, call *Call, tx store.Tx) (*runnin
 	return s, Result{}, nil
 }
 
-var errNoJournal = errors.New("the store keeps no steps: it does not implement store.Journal, as memstore, sqlitestore, pgstore and redisstore do; make the step a call of its own instead, with a key of x.DownstreamKey")
+var errNoJournal = errors.New("the store keeps no steps: it does not implement store.Journal, as the stores of this repository do; make the step a call of its own instead, with a key of x.DownstreamKey")
 
 // checkRunner refuses a Runner that cannot run the steps of this run.
 func (j *journal) checkRunner(g *Guard, tx store.Tx) error {

@@ -27,7 +27,7 @@ type Tx struct {
 // txState is what the Tx of the caller and those of its handlers share.
 type txState struct {
 	store   *Store
-	timeout time.Duration // of each step of the store in Atomic.Run; 0: the caller's context limits it
+	timeout time.Duration // of each request of Atomic.Run, to DynamoDB or Options.Objects; 0: the caller's context limits it
 	entries map[store.Key]*entry
 	order   []store.Key // of entries
 

@@ -13,9 +13,9 @@ import (
 // old store has one that has not expired: so a call that ran in the old store is answered,
 // refused or awaited as if nothing had been moved. It costs each claim and each read a read
 // of the old store, and one of the new store if the old one has a record. If the old store
-// does not answer, no claim is made. If the old store has a record and the new one does not
-// receive it, the record comes with the error. All other methods go to the new store alone;
-// the old one is only read.
+// does not answer, no claim is made, and if the new one has a record, that comes with the error.
+// If the old store has a record and the new one does not receive it, the record comes with the
+// error. All other methods go to the new store alone; the old one is only read.
 //
 // New waits up to [MaxClockWait] until the clock of the new store is past the old one's,
 // so that the fences of each key grow; ctx ends the wait. Of a store with several clocks
