@@ -12,8 +12,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// The types of this file are the methods that packages driver and saga call. They are
-// not methods of Guard and Execution, so that users do not meet them.
+// This file has the methods and functions that packages driver, saga and outbox call. They
+// are not methods of Guard and Execution, so that users do not meet them.
 
 func init() {
 	bridge.Guard = func(guard any) any { return driverGuard{guard.(*Guard)} }
@@ -22,6 +22,13 @@ func init() {
 		return p.check()
 	}
 	bridge.Execution = func(execution any) any { return driverExecution{execution.(*Execution)} }
+	bridge.RunningCall = func(ctx context.Context) (store.Key, bool) {
+		x, ok := FromContext(ctx)
+		if !ok {
+			return store.Key{}, false
+		}
+		return x.lease.Key, true
+	}
 }
 
 type driverGuard struct{ guard *Guard }

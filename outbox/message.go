@@ -147,8 +147,11 @@ type Entry struct {
 	// Position grows with each message that is written. For the messages of one order
 	// key it is the order of their commits.
 	Position int64
-	Written  time.Time // by the clock of the database
-	State    State
+	// Call is the CallHash of the call whose handler has written the message. Empty: it was
+	// written outside of handlers.
+	Call    string
+	Written time.Time // by the clock of the database
+	State   State
 	// Attempts counts the failed attempts to publish it.
 	Attempts int
 	// LastError is the error of the last attempt.

@@ -91,6 +91,12 @@ type Inspector interface {
 	// List returns up to limit messages of a state in the order of their positions,
 	// beginning after a position. Bodies are left out.
 	List(ctx context.Context, state State, after int64, limit int) ([]Entry, error)
+	// ListCall returns up to limit messages that the handler of a call has written, those in
+	// the quarantine first, then held, waiting and sent ones, and each state in the order of
+	// the positions. Hash is the CallHash of the call, or the 8 digits of it that logs show:
+	// then the messages of another call with the same digits are in the list, too. Its cost
+	// does not grow with the number of other messages. Bodies are left out.
+	ListCall(ctx context.Context, hash string, limit int) ([]Entry, error)
 	// Get returns a message, or ErrNotFound.
 	Get(ctx context.Context, position int64) (Entry, error)
 	// Retry makes a held or quarantined message, and its order key, due at once. A message

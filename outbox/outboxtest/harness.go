@@ -62,6 +62,7 @@ func Run(t *testing.T, h Harness) {
 		{"Settle_LateDelivery_KeyStoppedByOtherMessageStays", (*bed).lateDelivery, false},
 		{"Drop_FirstOfStoppedKey_LaterOnesGoOn", (*bed).drop, false},
 		{"Drop_EachState_AllowedOrRefused", (*bed).dropStates, false},
+		{"ListCall_EachState_MessagesOfCallOnly", (*bed).call, false},
 		{"Take_ManyBehindFailed_OtherKeysGoOn", (*bed).manyBehind, false},
 		{"Take_ManyFailedAreDue_OtherKeysGoOn", (*bed).manyDue, false},
 		{"RandomHistories_AgreeWithModel", (*bed).histories, false},

@@ -63,6 +63,26 @@ func (m *Memory) List(_ context.Context, state outbox.State, after int64, limit 
 	return entries, nil
 }
 
+// ListCall implements outbox.Inspector.
+func (m *Memory) ListCall(_ context.Context, hash string, limit int) (entries []outbox.Entry, err error) {
+	first, last, err := outbox.CallRange(hash)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, state := range []outbox.State{outbox.Quarantined, outbox.Held, outbox.Waiting, outbox.Sent} {
+		for _, r := range m.rows {
+			if r.State == state && r.Call >= first && r.Call <= last && len(entries) < limit {
+				e := r.Entry
+				e.Body = nil
+				entries = append(entries, e)
+			}
+		}
+	}
+	return entries, nil
+}
+
 // Get implements outbox.Inspector.
 func (m *Memory) Get(_ context.Context, position int64) (outbox.Entry, error) {
 	m.mu.Lock()

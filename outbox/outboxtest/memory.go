@@ -65,7 +65,7 @@ func (m *Memory) Begin() *MemoryTx { return &MemoryTx{m: m} }
 
 // Put writes messages when the transaction commits. It waits for other transactions that
 // have written messages of the same order keys.
-func (t *MemoryTx) Put(_ context.Context, messages ...outbox.Message) error {
+func (t *MemoryTx) Put(ctx context.Context, messages ...outbox.Message) error {
 	t.m.mu.Lock()
 	defer t.m.mu.Unlock()
 	for i := range messages {
@@ -83,7 +83,7 @@ func (t *MemoryTx) Put(_ context.Context, messages ...outbox.Message) error {
 			t.m.freed.Wait()
 		}
 		t.m.position++
-		t.rows = append(t.rows, &row{outbox.Entry{Message: p, Position: t.m.position, Written: time.Now(), State: outbox.Waiting}, order})
+		t.rows = append(t.rows, &row{outbox.Entry{Message: p, Position: t.m.position, Call: outbox.CallOf(ctx), Written: time.Now(), State: outbox.Waiting}, order})
 	}
 	return nil
 }

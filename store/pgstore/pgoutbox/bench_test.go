@@ -9,7 +9,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/outbox"
+	"github.com/semel-go/semel/store/memstore"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
@@ -152,3 +154,36 @@ func BenchmarkLatency(b *testing.B) {
 
 // awakeTime is longer than a publisher polls often.
 const awakeTime = 600 * time.Millisecond
+
+// BenchmarkPut is a transaction that writes one message, without fsync, so that the cost of
+// the statement shows: outside of handlers, and in the handler of a call.
+func BenchmarkPut(b *testing.B) {
+	p := newShopAt(b, pgtest.Start(b, pgtest.Fast...).URL())
+	write := func(ctx context.Context, b *testing.B) {
+		b.Helper()
+		body := make([]byte, 200)
+		for n := 0; b.Loop(); n++ {
+			err := pgx.BeginFunc(ctx, p.app, func(tx pgx.Tx) error {
+				return p.box.Put(ctx, tx, outbox.Message{Topic: "orders", OrderKey: fmt.Sprint("key", n%1000), Body: body})
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	g, err := semel.New(memstore.New(nil), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("outside", func(b *testing.B) { write(b.Context(), b) })
+	b.Run("in_a_call", func(b *testing.B) {
+		call := semel.Call{Operation: "order", Tenant: "ann", Key: fmt.Sprint(b.N, time.Now()), Payload: semel.NoPayload()}
+		err := semel.Once(b.Context(), g, call, func(ctx context.Context, _ *semel.Execution) error {
+			write(ctx, b)
+			return nil
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	})
+}

@@ -61,10 +61,36 @@ func (b *Outbox) List(ctx context.Context, state outbox.State, after int64, limi
 	return entries, explain("list", err)
 }
 
-// The tables in which a message can be, as the statements find and laneOf name them.
+// ListCall implements outbox.Inspector, in one round trip.
+func (b *Outbox) ListCall(ctx context.Context, hash string, limit int) ([]outbox.Entry, error) {
+	first, last, err := outbox.CallRange(hash)
+	if err != nil {
+		return nil, err
+	}
+	if b.db.Closed() {
+		return nil, pgstore.ErrClosed
+	}
+	rows, err := b.db.Own.Query(ctx, b.sql.listCall, first, last, limit)
+	if err != nil {
+		return nil, explain("list", err)
+	}
+	entries, err := pgx.CollectRows(rows, func(found pgx.CollectableRow) (outbox.Entry, error) {
+		var r row
+		var table int
+		if err := found.Scan(append(r.targets(), &table)...); err != nil {
+			return r.entry, err
+		}
+		r.finish(table == inHeld)
+		return r.entry, nil
+	})
+	return entries, explain("list", err)
+}
+
+// The tables in which a message can be, as the statements listCall, find and laneOf name
+// them. The third is that of sent messages.
 const (
-	inWaiting = 1
-	inHeld    = 2
+	inHeld    = 1
+	inWaiting = 2
 )
 
 // Get implements outbox.Inspector.

@@ -89,9 +89,10 @@ func (b *Outbox) mayNotify() bool {
 }
 
 // Put writes messages in a transaction, in one round trip. They are published after the
-// transaction has committed.
+// transaction has committed. If ctx is that of a handler, the messages belong to its call:
+// see outbox.Entry.Call.
 func (b *Outbox) Put(ctx context.Context, tx pgx.Tx, messages ...outbox.Message) error {
-	steps, err := b.put(messages)
+	steps, err := b.put(ctx, messages)
 	if err != nil || len(steps) == 0 {
 		return err
 	}
@@ -105,7 +106,7 @@ func (b *Outbox) Put(ctx context.Context, tx pgx.Tx, messages ...outbox.Message)
 // PutSQL is Put in a transaction of database/sql. It takes a round trip for each message
 // and two more.
 func (b *Outbox) PutSQL(ctx context.Context, tx *sql.Tx, messages ...outbox.Message) error {
-	steps, err := b.put(messages)
+	steps, err := b.put(ctx, messages)
 	for _, s := range steps {
 		if err == nil {
 			_, err = tx.ExecContext(ctx, s.sql, s.args...)
@@ -121,7 +122,8 @@ type step struct {
 
 // put is the statements that write messages: the locks of the order keys first, and then
 // the rows, so that a position is taken while its key is locked.
-func (b *Outbox) put(messages []outbox.Message) ([]step, error) {
+func (b *Outbox) put(ctx context.Context, messages []outbox.Message) ([]step, error) {
+	call := outbox.CallOf(ctx)
 	var locks []int64
 	var rows []step
 	for i := range messages {
@@ -141,7 +143,7 @@ func (b *Outbox) put(messages []outbox.Message) ([]step, error) {
 		if body == nil {
 			body = []byte{}
 		}
-		rows = append(rows, step{b.sql.put, []any{order, outbox.LaneOf(order), m.Topic, m.OrderKey, m.ID, string(headers), body}})
+		rows = append(rows, step{b.sql.put, []any{order, outbox.LaneOf(order), m.Topic, m.OrderKey, m.ID, call, string(headers), body}})
 	}
 	if len(rows) == 0 {
 		return nil, nil

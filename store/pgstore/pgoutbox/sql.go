@@ -27,18 +27,18 @@ type statements struct {
 	moveFailed, recordFailed                         string
 	deleteHeld, keepHeld, resumeKeys, deleteDoneKeys string
 	trim, stats                                      string
-	listWaiting, listHeld, listSent, find            string
+	listWaiting, listHeld, listSent, listCall, find  string
 	laneOf, free, due, dropWaiting, dropHeld         string
 }
 
 // The columns of a message, in the order in which scan reads them.
 const (
-	waitingColumns = `o.position, o.written, o.order_hash, o.lane, false, 0, '', 0, o.topic, o.order_key, o.id, o.headers, o.body`
-	heldColumns    = `h.position, h.written, h.order_hash, h.lane, h.quarantined, h.attempts, h.last_error, 0, h.topic, h.order_key, h.id, h.headers, h.body`
-	sentColumns    = `o.position, o.written, 0, 0, false, 0, '', o.sent, o.topic, o.order_key, o.id, o.headers, o.body`
-	moved          = `(position, written, order_hash, lane, topic, order_key, id, headers, body)`
-	movedColumns   = `position, written, order_hash, lane, topic, order_key, id, headers, body`
-	keptColumns    = `position, written, topic, order_key, id, headers, body`
+	waitingColumns = `o.position, o.written, o.order_hash, o.lane, false, 0, '', 0, o.topic, o.order_key, o.id, coalesce(o.call_hash, ''), o.headers, o.body`
+	heldColumns    = `h.position, h.written, h.order_hash, h.lane, h.quarantined, h.attempts, h.last_error, 0, h.topic, h.order_key, h.id, coalesce(h.call_hash, ''), h.headers, h.body`
+	sentColumns    = `o.position, o.written, 0, 0, false, 0, '', o.sent, o.topic, o.order_key, o.id, coalesce(o.call_hash, ''), o.headers, o.body`
+	moved          = `(position, written, order_hash, lane, topic, order_key, id, call_hash, headers, body)`
+	movedColumns   = `position, written, order_hash, lane, topic, order_key, id, call_hash, headers, body`
+	keptColumns    = `position, written, topic, order_key, id, call_hash, headers, body`
 )
 
 func statementsOf(db *pgwire.Database) *statements {
@@ -53,8 +53,8 @@ func statementsOf(db *pgwire.Database) *statements {
 		return strings.NewReplacer("o.body", "NULL::bytea", "h.body", "NULL::bytea").Replace(columns)
 	}
 	return &statements{
-		put: fill(`INSERT INTO {s}.semel_outbox (written, order_hash, lane, topic, order_key, id, headers, body)
-			VALUES ({now}, $1::bigint, $2::smallint, $3::text, $4::text, $5::text, $6::text, $7::bytea)`),
+		put: fill(`INSERT INTO {s}.semel_outbox (written, order_hash, lane, topic, order_key, id, call_hash, headers, body)
+			VALUES ({now}, $1::bigint, $2::smallint, $3::text, $4::text, $5::text, nullif($6::text, ''), $7::text, $8::bytea)`),
 
 		// All publishers lock all lanes, so that one claims at a time.
 		lanes: fill(`SELECT lane, fence, owner, until, duration, {now} FROM {s}.semel_outbox_lane ORDER BY lane FOR UPDATE`),
@@ -131,11 +131,17 @@ func statementsOf(db *pgwire.Database) *statements {
 			ORDER BY o.position LIMIT $2::integer`)),
 		listHeld: noBody(fill(`SELECT {held} FROM {s}.semel_outbox_held h WHERE h.position > $1::bigint AND h.quarantined = $3::boolean ORDER BY h.position LIMIT $2::integer`)),
 		listSent: noBody(fill(`SELECT {sent} FROM {s}.semel_outbox_sent o WHERE o.position > $1::bigint ORDER BY o.position LIMIT $2::integer`)),
-		find: fill(`SELECT {waiting}, 1 FROM ({all}) l JOIN {s}.semel_outbox o ON o.lane = l.lane AND o.position = $1::bigint
-			UNION ALL SELECT {held}, 2 FROM {s}.semel_outbox_held h WHERE h.position = $1::bigint
+		// Each part reads an index of call_hash. The order is that of Inspector.ListCall: by
+		// quarantined, table, call_hash and position.
+		listCall: noBody(fill(`(SELECT {held}, 1 FROM {s}.semel_outbox_held h WHERE h.call_hash BETWEEN $1::text AND $2::text ORDER BY h.quarantined DESC, h.call_hash, h.position LIMIT $3::integer)
+			UNION ALL (SELECT {waiting}, 2 FROM {s}.semel_outbox o WHERE o.call_hash BETWEEN $1::text AND $2::text ORDER BY o.call_hash, o.position LIMIT $3::integer)
+			UNION ALL (SELECT {sent}, 3 FROM {s}.semel_outbox_sent o WHERE o.call_hash BETWEEN $1::text AND $2::text ORDER BY o.call_hash, o.position LIMIT $3::integer)
+			ORDER BY 5 DESC, 15, 12, 1 LIMIT $3::integer`)),
+		find: fill(`SELECT {waiting}, 2 FROM ({all}) l JOIN {s}.semel_outbox o ON o.lane = l.lane AND o.position = $1::bigint
+			UNION ALL SELECT {held}, 1 FROM {s}.semel_outbox_held h WHERE h.position = $1::bigint
 			UNION ALL SELECT {sent}, 3 FROM {s}.semel_outbox_sent o WHERE o.position = $1::bigint`),
-		laneOf: fill(`SELECT o.lane, 1 FROM ({all}) l JOIN {s}.semel_outbox o ON o.lane = l.lane AND o.position = $1::bigint
-			UNION ALL SELECT h.lane, 2 FROM {s}.semel_outbox_held h WHERE h.position = $1::bigint
+		laneOf: fill(`SELECT o.lane, 2 FROM ({all}) l JOIN {s}.semel_outbox o ON o.lane = l.lane AND o.position = $1::bigint
+			UNION ALL SELECT h.lane, 1 FROM {s}.semel_outbox_held h WHERE h.position = $1::bigint
 			UNION ALL SELECT 0, 3 FROM {s}.semel_outbox_sent o WHERE o.position = $1::bigint`),
 		free:        fill(`UPDATE {s}.semel_outbox_held SET quarantined = false WHERE quarantined AND order_hash = (SELECT order_hash FROM {s}.semel_outbox_held WHERE position = $1::bigint)`),
 		due:         fill(`UPDATE {s}.semel_outbox_key SET stopped = false, retry_at = 0 WHERE order_hash = (SELECT order_hash FROM {s}.semel_outbox_held WHERE position = $1::bigint)`),

@@ -31,7 +31,7 @@ func (r *row) targets() []any {
 	m := &r.entry
 	return []any{
 		&m.Position, &r.written, &r.order, &r.lane, &r.quarantined, &m.Attempts, &m.LastError, &r.sent,
-		&m.Topic, &m.OrderKey, &m.ID, &r.headers, &m.Body,
+		&m.Topic, &m.OrderKey, &m.ID, &m.Call, &r.headers, &m.Body,
 	}
 }
 

@@ -111,9 +111,11 @@ CREATE TABLE semel_outbox (
 	topic      TEXT    NOT NULL,
 	order_key  TEXT    NOT NULL, -- empty: none
 	id         TEXT    NOT NULL,
+	call_hash  TEXT, -- of the call whose handler has written it, see outbox.CallHash; NULL: none
 	headers    TEXT    NOT NULL, -- JSON; empty: none
 	body       BLOB    NOT NULL
 ) STRICT;
+CREATE INDEX semel_outbox_call ON semel_outbox (call_hash) WHERE call_hash IS NOT NULL;
 
 -- The last position. None is used again, because a late publisher may delete it once more.
 CREATE TABLE semel_outbox_last (
@@ -144,10 +146,12 @@ CREATE TABLE semel_outbox_held (
 	topic       TEXT    NOT NULL,
 	order_key   TEXT    NOT NULL,
 	id          TEXT    NOT NULL,
+	call_hash   TEXT,
 	headers     TEXT    NOT NULL,
 	body        BLOB    NOT NULL
 ) STRICT;
 CREATE INDEX semel_outbox_held_key ON semel_outbox_held (order_hash, position);
+CREATE INDEX semel_outbox_held_call ON semel_outbox_held (call_hash) WHERE call_hash IS NOT NULL;
 
 -- Messages that were published, for the retention of the publisher.
 CREATE TABLE semel_outbox_sent (
@@ -157,10 +161,12 @@ CREATE TABLE semel_outbox_sent (
 	topic     TEXT    NOT NULL,
 	order_key TEXT    NOT NULL,
 	id        TEXT    NOT NULL,
+	call_hash TEXT,
 	headers   TEXT    NOT NULL,
 	body      BLOB    NOT NULL
 ) STRICT;
 CREATE INDEX semel_outbox_sent_time ON semel_outbox_sent (sent);
+CREATE INDEX semel_outbox_sent_call ON semel_outbox_sent (call_hash) WHERE call_hash IS NOT NULL;
 
 -- Which publisher has leased which lane.
 CREATE TABLE semel_outbox_lane (

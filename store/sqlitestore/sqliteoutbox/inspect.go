@@ -46,15 +46,52 @@ func (b *Outbox) List(ctx context.Context, state outbox.State, after int64, limi
 	if !ok {
 		return nil, fmt.Errorf("sqliteoutbox: list: %v is no state", state)
 	}
-	text = strings.NewReplacer("o.body", "NULL", "h.body", "NULL", "s.body", "NULL").Replace(text)
 	err = b.read(ctx, "list", func(tx *sql.Tx) error {
-		found, err := query(ctx, tx, state == outbox.Held, text, after, limit)
+		found, err := query(ctx, tx, state == outbox.Held, noBody(text), after, limit)
 		for i := range found {
 			entries = append(entries, found[i].Entry)
 		}
 		return err
 	})
 	return entries, err
+}
+
+// The queries for the messages of calls, in the order of Inspector.ListCall. Each reads an
+// index of call_hash, in which the rows of one call are in the order of their positions.
+var callLists = []struct {
+	state outbox.State
+	text  string
+}{
+	{outbox.Quarantined, `SELECT ` + heldColumns + ` FROM semel_outbox_held h WHERE h.call_hash >= ? AND h.call_hash <= ? AND h.quarantined = 1 ORDER BY h.call_hash, h.position LIMIT ?`},
+	{outbox.Held, `SELECT ` + heldColumns + ` FROM semel_outbox_held h WHERE h.call_hash >= ? AND h.call_hash <= ? AND h.quarantined = 0 ORDER BY h.call_hash, h.position LIMIT ?`},
+	{outbox.Waiting, `SELECT ` + waitingColumns + ` FROM semel_outbox o WHERE o.call_hash >= ? AND o.call_hash <= ? ORDER BY o.call_hash, o.position LIMIT ?`},
+	{outbox.Sent, `SELECT ` + sentColumns + ` FROM semel_outbox_sent s WHERE s.call_hash >= ? AND s.call_hash <= ? ORDER BY s.call_hash, s.position LIMIT ?`},
+}
+
+// ListCall implements outbox.Inspector.
+func (b *Outbox) ListCall(ctx context.Context, hash string, limit int) (entries []outbox.Entry, err error) {
+	first, last, err := outbox.CallRange(hash)
+	if err != nil {
+		return nil, err
+	}
+	err = b.read(ctx, "list", func(tx *sql.Tx) error {
+		for _, l := range callLists {
+			found, err := query(ctx, tx, l.state == outbox.Held, noBody(l.text), first, last, limit-len(entries))
+			if err != nil {
+				return err
+			}
+			for i := range found {
+				entries = append(entries, found[i].Entry)
+			}
+		}
+		return nil
+	})
+	return entries, err
+}
+
+// noBody leaves the body out of a query.
+func noBody(text string) string {
+	return strings.NewReplacer("o.body", "NULL", "h.body", "NULL", "s.body", "NULL").Replace(text)
 }
 
 // find finds a message. Waiting and sent messages have no attempts.

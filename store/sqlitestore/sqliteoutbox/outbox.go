@@ -67,15 +67,17 @@ func (b *Outbox) Woken() <-chan struct{} { return nil }
 
 const (
 	next   = `UPDATE semel_outbox_last SET position = position + 1 RETURNING position`
-	insert = `INSERT INTO semel_outbox (position, written, order_hash, lane, topic, order_key, id, headers, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	insert = `INSERT INTO semel_outbox (position, written, order_hash, lane, topic, order_key, id, call_hash, headers, body) VALUES (?, ?, ?, ?, ?, ?, ?, nullif(?, ''), ?, ?)`
 )
 
 // Put writes messages in a transaction on the file of the outbox. They are published
-// after the transaction has committed.
+// after the transaction has committed. If ctx is that of a handler, the messages belong to
+// its call: see outbox.Entry.Call.
 func (b *Outbox) Put(ctx context.Context, tx *sql.Tx, messages ...outbox.Message) error {
 	if err := b.store.CheckFile(); err != nil {
 		return fmt.Errorf("sqliteoutbox: put: %w", err)
 	}
+	call := outbox.CallOf(ctx)
 	for i := range messages {
 		m, err := messages[i].Prepare()
 		if err != nil {
@@ -93,7 +95,7 @@ func (b *Outbox) Put(ctx context.Context, tx *sql.Tx, messages ...outbox.Message
 		if err := tx.QueryRowContext(ctx, next).Scan(&position); err != nil {
 			return fmt.Errorf("sqliteoutbox: put: %w", err)
 		}
-		if _, err := tx.ExecContext(ctx, insert, position, time.Now().UnixMicro(), order, outbox.LaneOf(order), m.Topic, m.OrderKey, m.ID, string(headers), body); err != nil {
+		if _, err := tx.ExecContext(ctx, insert, position, time.Now().UnixMicro(), order, outbox.LaneOf(order), m.Topic, m.OrderKey, m.ID, call, string(headers), body); err != nil {
 			return fmt.Errorf("sqliteoutbox: put: %w", err)
 		}
 	}

@@ -13,11 +13,11 @@ import (
 
 // The columns of a message, in the order in which scan reads them.
 const (
-	waitingColumns = `o.position, o.written, o.order_hash, o.lane, 0, 0, '', 0, o.topic, o.order_key, o.id, o.headers, o.body`
-	heldColumns    = `h.position, h.written, h.order_hash, h.lane, h.quarantined, h.attempts, h.last_error, 0, h.topic, h.order_key, h.id, h.headers, h.body`
-	sentColumns    = `s.position, s.written, 0, 0, 0, 0, '', s.sent, s.topic, s.order_key, s.id, s.headers, s.body`
-	movedColumns   = `position, written, order_hash, lane, topic, order_key, id, headers, body`
-	keptColumns    = `position, written, topic, order_key, id, headers, body`
+	waitingColumns = `o.position, o.written, o.order_hash, o.lane, 0, 0, '', 0, o.topic, o.order_key, o.id, coalesce(o.call_hash, ''), o.headers, o.body`
+	heldColumns    = `h.position, h.written, h.order_hash, h.lane, h.quarantined, h.attempts, h.last_error, 0, h.topic, h.order_key, h.id, coalesce(h.call_hash, ''), h.headers, h.body`
+	sentColumns    = `s.position, s.written, 0, 0, 0, 0, '', s.sent, s.topic, s.order_key, s.id, coalesce(s.call_hash, ''), s.headers, s.body`
+	movedColumns   = `position, written, order_hash, lane, topic, order_key, id, call_hash, headers, body`
+	keptColumns    = `position, written, topic, order_key, id, call_hash, headers, body`
 )
 
 // row is a message as a query returns it.
@@ -31,7 +31,7 @@ func scan(rows *sql.Rows, isHeld bool, more ...any) (r row, err error) {
 	m := &r.Entry
 	err = rows.Scan(append([]any{
 		&m.Position, &written, &r.Order, &r.Lane.Number, &quarantined, &m.Attempts, &m.LastError, &sent,
-		&m.Topic, &m.OrderKey, &m.ID, &headers, &m.Body,
+		&m.Topic, &m.OrderKey, &m.ID, &m.Call, &headers, &m.Body,
 	}, more...)...)
 	if err != nil {
 		return r, err

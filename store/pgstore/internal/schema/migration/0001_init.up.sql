@@ -170,10 +170,12 @@ CREATE TABLE "semel".semel_outbox (
 	topic      text     NOT NULL,
 	order_key  text     NOT NULL, -- empty: none
 	id         text     NOT NULL,
+	call_hash  text COLLATE "C", -- of the call whose handler has written it, see outbox.CallHash; null: none
 	headers    text     NOT NULL, -- JSON; empty: none
 	body       bytea    NOT NULL,
 	PRIMARY KEY (lane, position)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_insert_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX semel_outbox_call ON "semel".semel_outbox (call_hash, position) WHERE call_hash IS NOT NULL;
 
 -- The order_hashes with a message that has failed. Their messages are moved to
 -- semel_outbox_held. Each change of the two tables locks the row of the lane first.
@@ -197,6 +199,7 @@ CREATE TABLE "semel".semel_outbox_held (
 	topic       text     NOT NULL,
 	order_key   text     NOT NULL,
 	id          text     NOT NULL,
+	call_hash   text COLLATE "C",
 	headers     text     NOT NULL,
 	last_error  text     NOT NULL DEFAULT '',
 	body        bytea    NOT NULL,
@@ -204,6 +207,7 @@ CREATE TABLE "semel".semel_outbox_held (
 );
 CREATE INDEX semel_outbox_held_position ON "semel".semel_outbox_held (position);
 CREATE INDEX semel_outbox_quarantine ON "semel".semel_outbox_held (position) WHERE quarantined;
+CREATE INDEX semel_outbox_held_call ON "semel".semel_outbox_held (call_hash, position) WHERE call_hash IS NOT NULL;
 
 -- Messages that were published, for the retention of the publisher.
 CREATE TABLE "semel".semel_outbox_sent (
@@ -213,10 +217,12 @@ CREATE TABLE "semel".semel_outbox_sent (
 	topic     text   NOT NULL,
 	order_key text   NOT NULL,
 	id        text   NOT NULL,
+	call_hash text COLLATE "C",
 	headers   text   NOT NULL,
 	body      bytea  NOT NULL
 );
 CREATE INDEX semel_outbox_sent_time ON "semel".semel_outbox_sent (sent);
+CREATE INDEX semel_outbox_sent_call ON "semel".semel_outbox_sent (call_hash, position) WHERE call_hash IS NOT NULL;
 
 -- Which publisher has leased which lane.
 CREATE TABLE "semel".semel_outbox_lane (
