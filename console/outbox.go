@@ -11,6 +11,7 @@ import (
 
 	"github.com/semel-go/semel/internal/acts"
 	"github.com/semel-go/semel/outbox"
+	"github.com/semel-go/semel/store"
 )
 
 var errNoOutbox = notFound("This console shows no outbox.")
@@ -53,6 +54,30 @@ func (c *Console) messages(ctx context.Context, r *http.Request) (any, error) {
 		data.Next = data.Entries[mostRows-1].Position
 	}
 	return data, nil
+}
+
+// written is the messages that the handler of a call has written.
+type written struct {
+	Entries []outbox.Entry
+	Call    string // its hash as logs show it, if there are more than mostRows
+	IsDown  bool   // the outbox did not answer
+	Down    string `json:"-"` // its error, whose text can differ each time
+}
+
+// written lists the messages of the call whose record has the key k. If the outbox does not
+// answer, the page of the record shows the rest.
+func (c *Console) written(ctx context.Context, k store.Key) (w written) {
+	if c.options.Outbox == nil {
+		return w
+	}
+	var err error
+	if w.Entries, err = c.options.Outbox.ListCall(ctx, outbox.CallHash(k), mostRows+1); err != nil {
+		w.IsDown, w.Down = true, err.Error()
+	}
+	if len(w.Entries) > mostRows {
+		w.Entries, w.Call = w.Entries[:mostRows], k.Short()
+	}
+	return w
 }
 
 // message shows one message.

@@ -177,6 +177,8 @@ type boxDown struct {
 
 func (boxDown) Stats(context.Context) (outbox.Stats, error) { return outbox.Stats{}, errDown }
 
+func (boxDown) ListCall(context.Context, string, int) ([]outbox.Entry, error) { return nil, errDown }
+
 func TestOverview_OutboxDown_ShowsCallsInDoubt(t *testing.T) {
 	s := newSite(t, console.Options{Outbox: boxDown{outboxtest.NewMemory()}})
 	page := s.get("")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/semel-go/semel/internal/lasterror"
 	"github.com/semel-go/semel/internal/protocol"
+	"github.com/semel-go/semel/outbox"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/encrypted"
 )
@@ -186,6 +187,7 @@ var functions = template.FuncMap{
 	"iso":    func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 	"class":  func(s string) string { return strings.ReplaceAll(s, " ", "-") },
 	"status": http.StatusText,
+	"short":  outbox.ShortCall,
 	// printable shows bytes that are no text as they are written in Go.
 	"printable": func(s string) string {
 		if utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' }) {
