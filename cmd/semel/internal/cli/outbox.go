@@ -1,10 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -17,37 +17,6 @@ import (
 	"github.com/semel-go/semel/outbox"
 )
 
-type outboxCmd struct {
-	Publish publishCmd `cmd:"" passthrough:"" help:"Send the messages to kafka://, amqp://, nats://, sqs:// or a webhook, until it is stopped. A part of the program semel-deliver."`
-
-	Stats outboxStatsCmd `cmd:"" help:"Count the messages that are not sent, and tell the age of the oldest."`
-	List  outboxListCmd  `cmd:"" help:"List messages, and count them."`
-	Show  outboxShowCmd  `cmd:"" help:"Show one message."`
-	Retry outboxRetryCmd `cmd:"" help:"Send a message that has failed, and its order key, again at once."`
-	Drop  outboxDropCmd  `cmd:"" help:"Delete a message that is not sent, so that its order key goes on."`
-}
-
-// outboxFlags are common to the commands of outbox.
-type outboxFlags struct {
-	Store string `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store of the outbox: sqlite:PATH or postgres://USER@HOST/DATABASE (default ${default})."`
-}
-
-// with runs fn with the outbox, which must exist.
-func (c *outboxFlags) with(ctx context.Context, fn func(storeurl.Outbox) error) error {
-	u, err := storeurl.Parse(c.Store, "--store")
-	if err != nil {
-		return err
-	}
-	return with(ctx, u.For(storeurl.OutboxSeen), func(h storeurl.Handle) (err error) {
-		b, err := storeurl.OutboxOf(h, false)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, b.Close()) }()
-		return fn(b)
-	})
-}
-
 // messageView is a message as operators see it.
 type messageView struct {
 	Position  int64       `json:"position"`
@@ -55,6 +24,7 @@ type messageView struct {
 	Topic     string      `json:"topic"`
 	OrderKey  string      `json:"order_key,omitempty"`
 	ID        string      `json:"id"`
+	Call      string      `json:"call,omitempty"` // the hash that logs show
 	Written   time.Time   `json:"written"`
 	Sent      time.Time   `json:"sent,omitzero"`
 	Attempts  int         `json:"attempts"`
@@ -68,26 +38,28 @@ type messageView struct {
 
 func messageViewOf(e *outbox.Entry) messageView {
 	return messageView{
-		Position: e.Position, State: e.State.String(), Topic: e.Topic, OrderKey: e.OrderKey, ID: e.ID, Written: e.Written, Sent: e.Sent,
-		Attempts: e.Attempts, LastError: e.LastError,
+		Position: e.Position, State: e.State.String(), Topic: e.Topic, OrderKey: e.OrderKey, ID: e.ID, Call: outbox.ShortCall(e.Call),
+		Written: e.Written, Sent: e.Sent, Attempts: e.Attempts, LastError: e.LastError,
 	}
 }
 
 type outboxListCmd struct {
 	outboxFlags
-	State string `name:"state" placeholder:"STATE" default:"quarantined" enum:"waiting,held,quarantined,sent" help:"waiting, held (failed, or after a failed one of their order key), quarantined or sent (default ${default})."`
-	After int64  `name:"after" placeholder:"POSITION" default:"0" help:"Only messages after this position."`
+	State string `name:"state" placeholder:"STATE" default:"" enum:",waiting,held,quarantined,sent" help:"waiting, held (failed, or after a failed one of their order key), quarantined or sent. Without it and --call: quarantined."`
+	Call  string `name:"call" placeholder:"HASH" help:"Only messages that the handler of this call has written, of all states. HASH is the one that logs and the console show."`
+	After int64  `name:"after" placeholder:"POSITION" default:"0" help:"Only messages after this position; not with --call."`
 	Limit int    `name:"limit" placeholder:"N" default:"100" help:"Largest number of messages to list (default ${default})."`
 }
 
 // Help implements kong.HelpProvider.
 func (*outboxListCmd) Help() string {
-	return `Lists messages of one state in the order of their positions. With --json it writes one line of JSON for each; otherwise it also counts the messages that are not sent, on standard error. Without --state it lists the quarantined ones, which wait for an operator.
+	return `Lists messages of one state in the order of their positions. With --json it writes one line of JSON for each; otherwise it also counts the messages that are not sent, on standard error. Without --state it lists the quarantined ones, which wait for an operator. With --call it lists the messages of one call, quarantined and held ones first. Several calls can have one hash of 8 digits by chance.
 
 Examples:
 
     semel outbox list --store postgres://app@db/shop
     semel outbox list --state waiting --limit 10 --json
+    semel outbox list --call 4f1a0b2c
 `
 }
 
@@ -95,12 +67,12 @@ func (c *outboxListCmd) Run(ctx context.Context, e *env) error {
 	if c.Limit < 1 {
 		return wrong("--limit", c.Limit, "must be at least 1")
 	}
-	state, err := outbox.ParseState(c.State)
-	if err != nil {
-		return err
+	if c.Call != "" && (c.State != "" || c.After != 0) {
+		return wrong("--call", c.Call, "lists the messages of all states and positions; leave out --state and --after")
 	}
+	c.State = cmp.Or(c.State, outbox.Quarantined.String())
 	return c.with(ctx, func(b storeurl.Outbox) error {
-		entries, err := b.List(ctx, state, c.After, c.Limit)
+		entries, err := c.find(ctx, b)
 		if err != nil {
 			return err
 		}
@@ -120,16 +92,31 @@ func (c *outboxListCmd) Run(ctx context.Context, e *env) error {
 	})
 }
 
+// find lists the messages of the call or, without one, of the state.
+func (c *outboxListCmd) find(ctx context.Context, b outbox.Inspector) ([]outbox.Entry, error) {
+	if c.Call == "" {
+		state, err := outbox.ParseState(c.State)
+		if err != nil {
+			return nil, err
+		}
+		return b.List(ctx, state, c.After, c.Limit)
+	}
+	if _, _, err := outbox.CallRange(c.Call); err != nil {
+		return nil, wrong("--call", c.Call, "must be the hash of a call that logs show: 8 hexadecimal digits")
+	}
+	return b.ListCall(ctx, c.Call, c.Limit)
+}
+
 func (c *outboxListCmd) table(e *env, entries []outbox.Entry) error {
 	t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
 	for i := range entries {
 		if i == 0 {
-			if err := row(t, "POSITION", "TOPIC", "ORDER KEY", "ID", "WRITTEN", "ATTEMPTS", "LAST ERROR"); err != nil {
+			if err := row(t, "POSITION", "STATE", "TOPIC", "ORDER KEY", "ID", "CALL", "WRITTEN", "ATTEMPTS", "LAST ERROR"); err != nil {
 				return err
 			}
 		}
 		m := &entries[i]
-		if err := row(t, fmt.Sprint(m.Position), m.Topic, m.OrderKey, m.ID, m.Written.UTC().Format(time.RFC3339), fmt.Sprint(m.Attempts), short(m.LastError)); err != nil {
+		if err := row(t, fmt.Sprint(m.Position), m.State.String(), m.Topic, m.OrderKey, m.ID, outbox.ShortCall(m.Call), m.Written.UTC().Format(time.RFC3339), fmt.Sprint(m.Attempts), short(m.LastError)); err != nil {
 			return err
 		}
 	}
@@ -145,14 +132,17 @@ func (c *outboxListCmd) count(ctx context.Context, e *env, b storeurl.Outbox, em
 	}
 	if empty {
 		text := "semel outbox list: there are no such messages"
-		if c.After == 0 {
+		switch {
+		case c.Call != "":
+			text = "semel outbox list: there is no message of call " + c.Call
+		case c.After == 0:
 			text = "semel outbox list: no message is " + c.State
 		}
 		for _, other := range []struct {
 			state string
 			count int64
 		}{{"quarantined", s.Quarantined}, {"held", s.Held}, {"waiting", s.Waiting}} {
-			if other.state != c.State && other.count > 0 {
+			if c.Call == "" && other.state != c.State && other.count > 0 {
 				text += fmt.Sprintf("; --state %s lists %d", other.state, other.count)
 			}
 		}
@@ -220,6 +210,7 @@ func (v *messageView) print(e *env) error {
 	line("topic", v.Topic)
 	line("order key", v.OrderKey)
 	line("id", v.ID)
+	line("call", v.Call)
 	line("written", v.Written.Format(time.RFC3339Nano))
 	if !v.Sent.IsZero() {
 		line("sent", v.Sent.Format(time.RFC3339Nano))

@@ -96,6 +96,55 @@ func TestOutboxList_NoneInState_NamesTheOtherStates(t *testing.T) {
 	}
 }
 
+// The hash is that of seedOutbox's call.
+func TestOutboxList_Call_ShowsItsMessagesInAllStates(t *testing.T) {
+	url, box, _, _, _ := seedOutbox(t)
+	hash := store.Key{Operation: "o", Value: "k"}.Short()
+	st, err := sqlitestore.Open(t.Context(), strings.TrimPrefix(url, "sqlite:"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	shop, err := sqlitestore.NewAtomic(st, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = semel.Once(t.Context(), shop, semel.Call{Operation: "o", Tenant: semel.Shared, Key: "other", Payload: semel.NoPayload()}, func(ctx context.Context, _ *semel.Execution) error {
+		tx, _ := sqlitestore.TxFrom(ctx)
+		return box.Put(ctx, tx, outbox.Message{Topic: "orders", ID: "c1"})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := command(t, "outbox", "list", "--store", url, "--call", strings.ToUpper(hash), "--json")
+	var ids []string
+	for line := range strings.Lines(r.stdout) {
+		var v messageView
+		if err := json.Unmarshal([]byte(line), &v); err != nil || v.Call != hash {
+			t.Errorf("%q: %+v, %v; want call %s", line, v, err, hash)
+		}
+		ids = append(ids, v.ID+" "+v.State)
+	}
+	if want := "a1 quarantined, a2 held, b1 waiting"; r.code != program.ExitOK || strings.Join(ids, ", ") != want {
+		t.Errorf("%+v; want %s", r, want)
+	}
+	r = command(t, "outbox", "list", "--store", url, "--call", hash)
+	if r.code != program.ExitOK || !strings.Contains(r.stdout, "STATE") || strings.Count(r.stdout, hash) != 3 || strings.Contains(r.stdout, "c1") {
+		t.Errorf("%+v", r)
+	}
+	if r = command(t, "outbox", "show", "1", "--store", url); r.code != program.ExitOK || !strings.Contains(r.stdout, hash) {
+		t.Errorf("%+v", r)
+	}
+	if r = command(t, "outbox", "list", "--store", url, "--call", "00000000"); r.code != program.ExitOK || !strings.Contains(r.stderr, "there is no message of call 00000000\n") {
+		t.Errorf("%+v", r)
+	}
+	for _, args := range [][]string{{"--call", hash, "--state", "held"}, {"--call", hash, "--after", "1"}, {"--call", "order-17"}} {
+		if r = command(t, append([]string{"outbox", "list", "--store", url}, args...)...); r.code != program.ExitUsage || !strings.Contains(r.stderr, "--call") {
+			t.Errorf("%v: %+v", args, r)
+		}
+	}
+}
+
 func TestOutboxStats_CountsMessages(t *testing.T) {
 	url, _, _, _, _ := seedOutbox(t)
 	r := command(t, "outbox", "stats", "--store", url, "--json")

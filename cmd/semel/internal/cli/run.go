@@ -18,6 +18,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/helper"
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/program"
+	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 )
 
 // cli is the command line: one field for each command.
@@ -133,6 +134,37 @@ func wrong(flag string, value any, want string) error {
 
 // indent makes text a block that the help shows unchanged.
 func indent(s string) string { return "    " + strings.ReplaceAll(s, "\n", "\n    ") }
+
+type outboxCmd struct {
+	Publish publishCmd `cmd:"" passthrough:"" help:"Send the messages to kafka://, amqp://, nats://, sqs:// or a webhook, until it is stopped. A part of the program semel-deliver."`
+
+	Stats outboxStatsCmd `cmd:"" help:"Count the messages that are not sent, and tell the age of the oldest."`
+	List  outboxListCmd  `cmd:"" help:"List messages, and count them."`
+	Show  outboxShowCmd  `cmd:"" help:"Show one message."`
+	Retry outboxRetryCmd `cmd:"" help:"Send a message that has failed, and its order key, again at once."`
+	Drop  outboxDropCmd  `cmd:"" help:"Delete a message that is not sent, so that its order key goes on."`
+}
+
+// outboxFlags are common to the commands of outbox.
+type outboxFlags struct {
+	Store string `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store of the outbox: sqlite:PATH or postgres://USER@HOST/DATABASE (default ${default})."`
+}
+
+// with runs fn with the outbox, which must exist.
+func (c *outboxFlags) with(ctx context.Context, fn func(storeurl.Outbox) error) error {
+	u, err := storeurl.Parse(c.Store, "--store")
+	if err != nil {
+		return err
+	}
+	return with(ctx, u.For(storeurl.OutboxSeen), func(h storeurl.Handle) (err error) {
+		b, err := storeurl.OutboxOf(h, false)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, b.Close()) }()
+		return fn(b)
+	})
+}
 
 type versionCmd struct{}
 
