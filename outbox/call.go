@@ -27,9 +27,8 @@ func CallHash(k store.Key) string {
 // ShortCall is the part of a CallHash that logs show.
 func ShortCall(hash string) string { return hash[:min(len(hash), shownDigits)] }
 
-// CallOf is the CallHash of the call whose handler has the context ctx; in a step, that of
-// the call that the step belongs to. Empty: ctx is not that of a handler. It is for authors
-// of stores.
+// CallOf is the CallHash of the call whose handler has the context ctx. In a step it names
+// the call of the step. Empty: ctx belongs to no handler. It is for authors of stores.
 func CallOf(ctx context.Context) string {
 	if bridge.RunningCall == nil { // the program does not link package semel
 		return ""

@@ -45,6 +45,7 @@ var rules = map[string]string{
 	"deliver":    "a message is sent until an answer ends it, within limits, and a service that takes none is not asked by each message",
 	"order":      "messages with one order key take effect in the order of their delivery",
 	"outbox":     "a committed message is published, the first copies of an order key in the order of its commits, and a failed one stops its key only",
+	"messages":   "a message belongs to the call whose handler has written it, in each state, and to no other",
 	"telemetry":  "a call is counted once, a replay leads to the first run, and no key is shown",
 	"erase":      "an erasure deletes only what is over and unchanged, and leaves no byte where it says so",
 	"doctor":     "the check of a store names each setting and right without which its calls fail",
