@@ -65,13 +65,15 @@ type written struct {
 }
 
 // written lists the messages of the call whose record has the key k. If the outbox does not
-// answer, the page of the record shows the rest.
+// answer within searchTime, the page of the record shows the rest.
 func (c *Console) written(ctx context.Context, k store.Key) (w written) {
 	if c.options.Outbox == nil {
 		return w
 	}
+	within, cancel := context.WithTimeout(ctx, searchTime)
+	defer cancel()
 	var err error
-	if w.Entries, err = c.options.Outbox.ListCall(ctx, outbox.CallHash(k), mostRows+1); err != nil {
+	if w.Entries, err = c.options.Outbox.ListCall(within, outbox.CallHash(k), mostRows+1); err != nil {
 		w.IsDown, w.Down = true, err.Error()
 	}
 	if len(w.Entries) > mostRows {

@@ -152,3 +152,23 @@ func TestRecord_OutboxDown_ShowsTheRest(t *testing.T) {
 	s := newSite(t, console.Options{Outbox: boxDown{outboxtest.NewMemory()}})
 	s.want(s.get(named("POST /payments", "ann", "parked").path), http.StatusOK, "What happened", "The outbox did not answer, so the messages of this call are not shown: shard b: connection refused")
 }
+
+// boxHangs is an outbox of which the database gives no answer.
+type boxHangs struct {
+	*outboxtest.Memory
+}
+
+func (boxHangs) ListCall(ctx context.Context, _ string, _ int) ([]outbox.Entry, error) {
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(30 * time.Second):
+		return nil, nil
+	}
+}
+
+func TestRecord_OutboxHangs_ShowsTheRest(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, console.Options{Operator: eve, Outbox: boxHangs{outboxtest.NewMemory()}})
+	s.want(s.get(named("POST /payments", "ann", "parked").path), http.StatusOK, "It did not happen", "The outbox did not answer")
+}

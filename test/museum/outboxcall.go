@@ -34,4 +34,9 @@ var outboxCalls = []Mutant{
 		Dir: consoleDir, Func: "(*Console).written", Package: consoleDir, Run: "TestRecord_OutboxDown",
 		Old: "w.IsDown, w.Down = true, err.Error()", New: "w.Down = err.Error()",
 	},
+	{
+		Name: "console: an outbox that hangs keeps the page of a record from a decision", Rule: "console",
+		Dir: consoleDir, Func: "(*Console).written", Package: consoleDir, Run: "TestRecord_OutboxHangs",
+		Old: "context.WithTimeout(ctx, searchTime)", New: "context.WithTimeout(ctx, 100*searchTime)",
+	},
 }
