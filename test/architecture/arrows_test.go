@@ -54,7 +54,7 @@ var allowed = map[string][]string{
 	"consume/semelkafka/kafkapg":     {"store", ".", "consume", "consume/driver", "consume/semelkafka", "store/pgstore", "store/pgstore/pgkafka"}, // joins the two
 	"outbox":                         {"store", "internal/..."},
 	"outbox/...":                     {"store", "outbox"},
-	"outbox/webhook":                 {"store", "outbox", "internal/httpname"}, // httpname reads Retry-After
+	"outbox/webhook":                 {"store", "outbox", "internal/httpname"},   // httpname reads Retry-After
 	"outbox/outboxtest":              {"store", "store/memstore", ".", "outbox"}, // runs calls whose handlers write messages
 	"store/pgstore/pgoutbox":         {"store", "outbox", "store/pgstore", "store/pgstore/internal/pgwire"},
 	"store/sqlitestore/sqliteoutbox": {"store", "outbox", "store/sqlitestore"},
