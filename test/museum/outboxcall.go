@@ -5,7 +5,7 @@ package museum
 var outboxCalls = []Mutant{
 	{
 		Name: "outbox: a message of a step belongs to no record", Rule: "messages",
-		Dir: core, Func: "init", Package: outboxDir + "/outboxtest", Run: "TestConforms$/ListCall",
+		Dir: core, Func: "init", Package: outboxDir + "/outboxtest", Run: "TestConformance$/ListCall",
 		Old: "x.lease.Key, true", New: "x.key, true",
 	},
 	{
