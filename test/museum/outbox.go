@@ -52,7 +52,7 @@ var outboxes = []Mutant{
 	{
 		Name: "outbox: a failure counts twice if the reply to its settlement is lost", Rule: "outbox",
 		Dir: pgoutbox, Func: "statementsOf", Package: pgoutbox, Run: "TestConformance$/pgx/Settle_FailedAgain",
-		Old: "h.attempts = f.attempts", New: "f.attempts >= 0",
+		Old: "h.attempts = d.attempts", New: "d.attempts >= 0",
 	},
 	{
 		Name: "outbox in SQLite: a failure counts twice if the reply to its settlement is lost", Rule: "outbox",

@@ -1,6 +1,7 @@
 package museum
 
-// The outbox during an outage of a topic: messages that are tried too often, or never.
+// The outbox during an outage of a topic: messages that are tried too often, or never; and of a
+// database that has lost commits: messages that a result of another one ends.
 var outboxOutages = []Mutant{
 	{
 		Name: "outbox: a message is sent before the time that its receiver has asked for", Rule: "outbox",
@@ -11,6 +12,21 @@ var outboxOutages = []Mutant{
 		Name: "webhook: a Retry-After of 429 is not read", Rule: "outbox",
 		Dir: "outbox/webhook", Func: "(*sink).send", Package: "outbox/webhook", Run: "TestPublish_RetryAfter_IsKept",
 		Old: "case res.StatusCode == http.StatusTooManyRequests ||", New: "case res.StatusCode == http.StatusContinue ||",
+	},
+	{
+		Name: "outbox: a result ends the message that has got the position of a lost one", Rule: "outbox",
+		Dir: pgoutbox, Func: "statementsOf", Package: pgoutbox, Run: "TestSettle_FailoverLostCommits",
+		Old: " AND o.order_hash = d.order_hash AND o.written = d.written", New: "",
+	},
+	{
+		Name: "outbox: a result ends the held message that has got the position of a lost one of its key", Rule: "outbox",
+		Dir: pgoutbox, Func: "statementsOf", Package: pgoutbox, Run: "TestSettle_HeldAtPositionOfOther",
+		Old: " AND h.written = d.written", New: "",
+	},
+	{
+		Name: "outbox in SQLite: a result ends the message that has got the position of a lost one", Rule: "outbox",
+		Dir: sqliteoutbox, Func: "const same", Package: sqliteoutbox, Run: "TestSettle_RestoredIntoTheFile",
+		Old: "AND order_hash = ? AND written = ?", New: "AND ? IS NOT NULL AND ? > 0",
 	},
 	{
 		Name: "outbox: an unreadable message stops its key before the message before it is sent", Rule: "outbox",

@@ -11,7 +11,9 @@ import (
 )
 
 // Settle implements outbox.Store. That a waiting message was delivered needs no fence: it
-// is true whoever has the lane now.
+// is true whoever has the lane now. A result changes a row only if its order_hash and its time
+// of writing are those of the message, because a position can be used again: a standby that lacks the
+// last commits gives their positions to other messages after a fail-over.
 func (b *Outbox) Settle(ctx context.Context, results []outbox.Result) error {
 	if b.db.Closed() {
 		return pgstore.ErrClosed
@@ -36,7 +38,7 @@ func (b *Outbox) Settle(ctx context.Context, results []outbox.Result) error {
 			continue
 		}
 		err := pgwire.Retry(func() error {
-			_, err := b.db.Own.Exec(ctx, part.sql, part.lanes, part.positions)
+			_, err := b.db.Own.Exec(ctx, part.sql, part.lanes, part.positions, part.orders, part.written)
 			return err
 		})
 		if err != nil {
@@ -95,8 +97,8 @@ func (b *Outbox) settleHeld(ctx context.Context, tx pgx.Tx, results []outbox.Res
 		count int
 		step
 	}{
-		{len(moved.lanes), step{b.sql.moveFailed, []any{moved.lanes, moved.positions}}},
-		{len(failed.orders), step{b.sql.recordFailed, []any{failed.orders, failed.positions, failed.refused, failed.delays, failed.errors, failed.attempts}}},
+		{len(moved.lanes), step{b.sql.moveFailed, []any{moved.lanes, moved.positions, moved.orders, moved.written}}},
+		{len(failed.orders), step{b.sql.recordFailed, []any{failed.orders, failed.positions, failed.written, failed.refused, failed.delays, failed.errors, failed.attempts}}},
 	} {
 		if s.count > 0 {
 			if _, err := tx.Exec(ctx, s.sql, s.args...); err != nil {
@@ -119,7 +121,7 @@ func (b *Outbox) endHeld(ctx context.Context, tx pgx.Tx, deleted, kept arrays) e
 		if len(part.orders) == 0 {
 			continue
 		}
-		rows, err := tx.Query(ctx, part.sql, part.orders, part.positions)
+		rows, err := tx.Query(ctx, part.sql, part.orders, part.positions, part.written)
 		if err != nil {
 			return err
 		}

@@ -47,6 +47,12 @@ func statementsOf(db *pgwire.Database) *statements {
 		// The commit does not wait for the disk: if it is lost, messages are published again.
 		"{relax}", `relax AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))`,
 		"{all}", `SELECT n::smallint AS lane FROM generate_series(0, `+strconv.Itoa(outbox.Lanes-1)+`) AS n`,
+		// The results of waiting and of held messages, and that a row is the message of its result. A
+		// position alone does not say so: see Settle.
+		"{results}", `unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::bigint[]) AS d(lane, position, order_hash, written)`,
+		"{same}", `o.lane = d.lane AND o.position = d.position AND o.order_hash = d.order_hash AND o.written = d.written`,
+		"{heldresults}", `unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS d(order_hash, position, written)`,
+		"{sameheld}", `h.order_hash = d.order_hash AND h.position = d.position AND h.written = d.written`,
 		"{waiting}", waitingColumns, "{held}", heldColumns, "{sent}", sentColumns, "{moved}", moved, "{movedcols}", movedColumns, "{kept}", keptColumns,
 	).Replace
 	noBody := func(columns string) string {
@@ -91,26 +97,21 @@ func statementsOf(db *pgwire.Database) *statements {
 				WHERE o.lane = d.lane AND o.position = d.position AND EXISTS (SELECT FROM {s}.semel_outbox_key k WHERE k.order_hash = o.order_hash) RETURNING o.*)
 			INSERT INTO {s}.semel_outbox_held {moved} SELECT {movedcols} FROM gone`),
 
-		deleteSent: fill(`WITH {relax} DELETE FROM {s}.semel_outbox o USING relax, unnest($1::smallint[], $2::bigint[]) AS d(lane, position)
-			WHERE o.lane = d.lane AND o.position = d.position`),
-		keepSent: fill(`WITH {relax}, gone AS (DELETE FROM {s}.semel_outbox o USING relax, unnest($1::smallint[], $2::bigint[]) AS d(lane, position)
-				WHERE o.lane = d.lane AND o.position = d.position RETURNING o.*)
+		deleteSent: fill(`WITH {relax} DELETE FROM {s}.semel_outbox o USING relax, {results} WHERE {same}`),
+		keepSent: fill(`WITH {relax}, gone AS (DELETE FROM {s}.semel_outbox o USING relax, {results} WHERE {same} RETURNING o.*)
 			INSERT INTO {s}.semel_outbox_sent (sent, {kept}) SELECT {now}, {kept} FROM gone`),
 
-		moveFailed: fill(`WITH gone AS (DELETE FROM {s}.semel_outbox o USING unnest($1::smallint[], $2::bigint[]) AS d(lane, position)
-				WHERE o.lane = d.lane AND o.position = d.position RETURNING o.*)
+		moveFailed: fill(`WITH gone AS (DELETE FROM {s}.semel_outbox o USING {results} WHERE {same} RETURNING o.*)
 			INSERT INTO {s}.semel_outbox_held {moved} SELECT {movedcols} FROM gone`),
 		// A result that is recorded already finds another number of attempts.
-		recordFailed: fill(`WITH failed AS (UPDATE {s}.semel_outbox_held h SET attempts = h.attempts + 1, quarantined = f.refused, last_error = f.error
-				FROM unnest($1::bigint[], $2::bigint[], $3::boolean[], $4::bigint[], $5::text[], $6::integer[]) AS f(order_hash, position, refused, delay, error, attempts)
-				WHERE h.order_hash = f.order_hash AND h.position = f.position AND h.attempts = f.attempts RETURNING h.order_hash, h.lane, f.refused, f.delay)
+		recordFailed: fill(`WITH failed AS (UPDATE {s}.semel_outbox_held h SET attempts = h.attempts + 1, quarantined = d.refused, last_error = d.error
+				FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[], $5::bigint[], $6::text[], $7::integer[]) AS d(order_hash, position, written, refused, delay, error, attempts)
+				WHERE {sameheld} AND h.attempts = d.attempts RETURNING h.order_hash, h.lane, d.refused, d.delay)
 			INSERT INTO {s}.semel_outbox_key AS k (order_hash, retry_at, failures, lane, stopped)
 			SELECT DISTINCT ON (order_hash) order_hash, {now} + delay, 1, lane, refused FROM failed
 			ON CONFLICT (order_hash) DO UPDATE SET retry_at = excluded.retry_at, failures = k.failures + 1, stopped = excluded.stopped`),
-		deleteHeld: fill(`DELETE FROM {s}.semel_outbox_held h USING unnest($1::bigint[], $2::bigint[]) AS d(order_hash, position)
-			WHERE h.order_hash = d.order_hash AND h.position = d.position RETURNING h.order_hash, h.position`),
-		keepHeld: fill(`WITH gone AS (DELETE FROM {s}.semel_outbox_held h USING unnest($1::bigint[], $2::bigint[]) AS d(order_hash, position)
-				WHERE h.order_hash = d.order_hash AND h.position = d.position RETURNING h.*),
+		deleteHeld: fill(`DELETE FROM {s}.semel_outbox_held h USING {heldresults} WHERE {sameheld} RETURNING h.order_hash, h.position`),
+		keepHeld: fill(`WITH gone AS (DELETE FROM {s}.semel_outbox_held h USING {heldresults} WHERE {sameheld} RETURNING h.*),
 			sent AS (INSERT INTO {s}.semel_outbox_sent (sent, {kept}) SELECT {now}, {kept} FROM gone)
 			SELECT order_hash, position FROM gone`),
 		// A key goes on after messages of it have ended, unless an earlier one is left.

@@ -159,12 +159,14 @@ type arrays struct {
 	lanes     []int16
 	positions []int64
 	orders    []int64
+	written   []int64
 }
 
 func (a *arrays) add(t *outbox.Taken) {
 	a.lanes = append(a.lanes, int16(t.Lane.Number)) //nolint:gosec // below outbox.Lanes
 	a.positions = append(a.positions, t.Position)
 	a.orders = append(a.orders, t.Order)
+	a.written = append(a.written, t.Written.UnixMicro())
 }
 
 // Trim implements outbox.Store.

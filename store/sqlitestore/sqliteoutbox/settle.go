@@ -8,6 +8,15 @@ import (
 	"github.com/semel-go/semel/outbox"
 )
 
+// same says that a row is the message of a result. A position alone does not say so, because a file
+// whose content was restored from a copy uses positions again.
+const same = `position = ? AND order_hash = ? AND written = ?`
+
+// sameAs are the arguments of same.
+func sameAs(t *outbox.Taken, more ...any) []any {
+	return append(more, t.Position, t.Order, t.Written.UnixMicro())
+}
+
 // Settle implements outbox.Store.
 func (b *Outbox) Settle(ctx context.Context, results []outbox.Result) error {
 	return b.write(ctx, "settle", func(tx *sql.Tx) error {
@@ -37,12 +46,12 @@ func deliver(ctx context.Context, tx *sql.Tx, r *outbox.Result) error {
 		table = "semel_outbox_held"
 	}
 	if r.Keep {
-		if _, err := tx.ExecContext(ctx, `INSERT INTO semel_outbox_sent (sent, `+keptColumns+`) SELECT ?, `+keptColumns+` FROM `+table+` WHERE position = ?`,
-			time.Now().UnixMicro(), r.Position); err != nil {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO semel_outbox_sent (sent, `+keptColumns+`) SELECT ?, `+keptColumns+` FROM `+table+` WHERE `+same,
+			sameAs(r.Taken, time.Now().UnixMicro())...); err != nil {
 			return err
 		}
 	}
-	res, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE position = ?`, r.Position)
+	res, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE `+same, sameAs(r.Taken)...)
 	if err != nil || r.State != outbox.Held {
 		return err
 	}
@@ -65,12 +74,12 @@ func resumeKey(ctx context.Context, tx *sql.Tx, order, position int64) error {
 // fail moves a message to the held ones, unless it is there, and delays or stops its key.
 func fail(ctx context.Context, tx *sql.Tx, r *outbox.Result) error {
 	if r.State == outbox.Waiting {
-		if err := move(ctx, tx, r.Position); err != nil {
+		if err := move(ctx, tx, r.Taken); err != nil {
 			return err
 		}
 	}
 	refused := r.Kind == outbox.Refused
-	res, err := tx.ExecContext(ctx, `UPDATE semel_outbox_held SET attempts = attempts + 1, quarantined = ?, last_error = ? WHERE position = ? AND attempts = ?`, refused, r.Error, r.Position, r.Attempts)
+	res, err := tx.ExecContext(ctx, `UPDATE semel_outbox_held SET attempts = attempts + 1, quarantined = ?, last_error = ? WHERE `+same+` AND attempts = ?`, append(sameAs(r.Taken, refused, r.Error), r.Attempts)...)
 	if err != nil {
 		return err
 	}

@@ -217,7 +217,7 @@ func (b *Outbox) hold(ctx context.Context, messages []outbox.Taken) error {
 			if !failed {
 				continue
 			}
-			if err := move(ctx, tx, t.Position); err != nil {
+			if err := move(ctx, tx, t); err != nil {
 				return err
 			}
 		}
@@ -226,10 +226,10 @@ func (b *Outbox) hold(ctx context.Context, messages []outbox.Taken) error {
 }
 
 // move moves a waiting message to the held ones.
-func move(ctx context.Context, tx *sql.Tx, position int64) error {
-	if _, err := tx.ExecContext(ctx, `INSERT INTO semel_outbox_held (`+movedColumns+`) SELECT `+movedColumns+` FROM semel_outbox WHERE position = ?`, position); err != nil {
+func move(ctx context.Context, tx *sql.Tx, t *outbox.Taken) error {
+	if _, err := tx.ExecContext(ctx, `INSERT INTO semel_outbox_held (`+movedColumns+`) SELECT `+movedColumns+` FROM semel_outbox WHERE `+same, sameAs(t)...); err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, `DELETE FROM semel_outbox WHERE position = ?`, position)
+	_, err := tx.ExecContext(ctx, `DELETE FROM semel_outbox WHERE `+same, sameAs(t)...)
 	return err
 }
