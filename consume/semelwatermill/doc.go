@@ -75,6 +75,18 @@
 //
 // # Limits
 //
+// watermill-kafka passes the key of a record on in the context of a message only, and this package
+// does not see it there. Without it consume.Hash takes two records for one if their bodies are equal, such
+// as {"status":"paid"}, and all tombstones of a topic. Copy the key in your Unmarshaler:
+//
+//	func (u unmarshaler) Unmarshal(record *sarama.ConsumerMessage) (*message.Message, error) {
+//		msg, err := u.DefaultMarshaler.Unmarshal(record)
+//		if err == nil {
+//			msg.Metadata.Set(semelwatermill.RecordKeyMetadata, string(record.Key))
+//		}
+//		return msg, err
+//	}
+//
 // Watermill knows neither the age of a message nor how often it was delivered, and its
 // Ack does not report an error. So Retention does not stop late messages, MaxDeliveries
 // has no effect, and Backoff, Concurrency, InFlight, Waiting and Drain of

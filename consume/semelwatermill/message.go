@@ -15,12 +15,18 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
+// RecordKeyMetadata is the name in the metadata of a message that has the key of its Kafka record.
+// An Unmarshaler sets it: watermill-kafka passes the key on in the message's context only. Two
+// messages with different record keys are two messages, although their bodies are equal.
+const RecordKeyMetadata = "semel-record-key"
+
 // messageOf is a message as package consume sees it. Its address is the topic that the
 // router subscribed to.
 func messageOf(msg *message.Message) *consume.Message {
 	m := &consume.Message{
-		Origin: consume.Origin{Topic: message.SubscribeTopicFromCtx(msg.Context()), ID: msg.UUID},
-		Body:   msg.Payload,
+		Origin:    consume.Origin{Topic: message.SubscribeTopicFromCtx(msg.Context()), ID: msg.UUID},
+		Body:      msg.Payload,
+		RecordKey: []byte(msg.Metadata.Get(RecordKeyMetadata)),
 	}
 	// In the order of their names: if a name comes in two spellings, the same one counts in
 	// each delivery.

@@ -42,4 +42,9 @@ var watermills = []Mutant{
 		Dir: router, Func: "messageOf", Package: router, Run: "TestMessageOf_NameInTwoSpellings_KeyIsTheSame",
 		Old: `slices.Sorted(maps.Keys(msg.Metadata))`, New: `slices.Collect(maps.Keys(msg.Metadata))`,
 	},
+	{
+		Name: "Watermill: two records with other keys and equal bodies are one message", Rule: "rule 12",
+		Dir: router, Func: "messageOf", Package: router, Run: "TestHandler_RecordKeysDiffer",
+		Old: "[]byte(msg.Metadata.Get(RecordKeyMetadata))", New: "nil",
+	},
 }
