@@ -117,12 +117,29 @@ func TestFailover_MessagesAreHere_AsksRarely(t *testing.T) {
 	if n := probed(35); n != rarely {
 		t.Errorf("asked %d times in %v, want %d", n, 35*(probeEvery+time.Second), rarely)
 	}
-	for _, d := range ds {
-		if err := d.Ack(t.Context()); err != nil {
-			t.Fatal(err)
+	end := func() {
+		t.Helper()
+		for _, d := range ds {
+			if err := d.Ack(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	if n := probed(2); n != rarely+2 {
-		t.Errorf("asked %d times after the last ack, want at each probe", n-rarely)
+	c.send(entryMessage(3, 0))
+	ds = append(ds, take(t, s, 1)...)
+	if n := probed(2); n != rarely {
+		t.Errorf("asked %d times after one message, of three that are here", n-rarely)
+	}
+	end() // messages flow
+	for i := range 2 {
+		c.send(entryMessage(int64(4+i), 0))
+	}
+	ds = take(t, s, 2)
+	if n := probed(4); n != rarely+2 { // after 11 and 33 s
+		t.Errorf("asked %d times in 44 s after messages have come, want 2", n-rarely)
+	}
+	end()
+	if n := probed(2); n != rarely+4 {
+		t.Errorf("asked %d times after the last ack, want at each probe", n-rarely-2)
 	}
 }

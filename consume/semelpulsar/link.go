@@ -66,6 +66,7 @@ func (l *link) next(ctx context.Context, limit int, wait time.Duration) (ds []dr
 			d.revoked = make(chan struct{})
 		}
 		if l.arrivals.read(raw.ID(), func() bool { return l.unsettled.arrived(d) }) {
+			l.hasTaken(raw.ID().PartitionIdx())
 			ds = append(ds, d)
 		}
 	}
@@ -182,38 +183,6 @@ func (l *link) health(now time.Time) (broken, isNew bool, _ error) {
 	isNew, l.probe.late = !l.probe.late, true
 	return false, isNew, fmt.Errorf("semelpulsar: topic %q: the broker that has the topic, or one of its partitions, has not answered for %v; the client connects again when it is back",
 		l.s.topic, waited.Round(time.Second))
-}
-
-// longestResend is the longest pause between two resends of a partition that has messages here.
-const longestResend = 5 * time.Minute
-
-// resent is the last resend of a partition.
-type resent struct {
-	at    time.Time
-	pause time.Duration // after it
-}
-
-// mayResend reports whether a resend of a partition may be sent now, and notes it. While messages
-// of the partition are here, the pauses double, because the broker sends all of them again each
-// time.
-func (l *link) mayResend(partition int32, now time.Time) bool {
-	last := l.sent[partition]
-	if !l.unsettled.has(partition) {
-		last.pause = 0
-	}
-	if now.Sub(last.at) < last.pause {
-		return false
-	}
-	l.sent[partition] = resent{now, min(max(2*last.pause, 2*probeEvery), longestResend)}
-	return true
-}
-
-// resend asks the broker to send the unacknowledged messages of a partition again, in a
-// failover subscription.
-// The broker looks at no message ID then: it rewinds its cursor, or ignores a member that
-// is not active.
-func (l *link) resend(partition int32) {
-	l.consumer.NackID(pulsar.NewMessageID(0, 0, -1, partition))
 }
 
 // stop ends taking: the broker gets back the messages that no Next has returned, at once

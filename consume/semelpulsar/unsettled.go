@@ -204,16 +204,16 @@ func (u *unsettled) left() int {
 	return u.count
 }
 
-// has reports whether messages of a partition are here.
-func (u *unsettled) has(partition int32) bool {
+// here is how many messages of a partition are here.
+func (u *unsettled) here(partition int32) (n int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for p, e := range u.entries {
-		if p.partition == partition && e.here > 0 {
-			return true
+		if p.partition == partition {
+			n += e.here
 		}
 	}
-	return false
+	return n
 }
 
 // clear forgets the entries that wait for their time.

@@ -96,6 +96,11 @@ var pulsars = []Mutant{
 	{
 		Name: "Pulsar: a slow handler gets all messages of its partition again and again", Rule: "rule 14",
 		Dir: pulsar, Func: "(*link).mayResend", Package: pulsar, Run: "TestFailover_MessagesAreHere_AsksRarely",
-		Old: "!l.unsettled.has(partition)", New: "true || last.pause > 0",
+		Old: "last.taken >= l.unsettled.here(partition)", New: "last.taken >= 0",
+	},
+	{
+		Name: "Pulsar: the pauses of resends grow for the life of a busy member", Rule: "ack",
+		Dir: pulsar, Func: "(*link).mayResend", Package: pulsar, Run: "TestFailover_MessagesAreHere_AsksRarely",
+		Old: "last.taken >= l.unsettled.here(partition)", New: "l.unsettled.here(partition) == 0",
 	},
 }
