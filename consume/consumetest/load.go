@@ -24,7 +24,8 @@ type Load struct {
 	// Publish sends the messages in this order, as fast as it can. Required.
 	Publish func(ctx context.Context, b Broker, messages iter.Seq[consume.Message]) error
 	// Disturb, if not nil, is called before each kill: to restart a server of the
-	// broker, for example.
+	// broker, for example. A member whose Serve ends by itself is then started again.
+	// Without Disturb it fails the test.
 	Disturb func()
 	// Ordered: the order of each order key is checked. It must survive the death of a
 	// member.
@@ -113,20 +114,40 @@ func (r *load) run(t testing.TB) time.Duration {
 		s.call = consume.Keyed(group, consume.Unprotected())
 	}
 	members := [2]*process{r.start(s), r.start(s)}
+	isDone := false
+	defer func() {
+		if !isDone {
+			r.tell()
+		}
+	}()
+	supervise := func() {
+		for i := range members {
+			members[i] = r.supervise(members[i], s, r.Disturb != nil)
+		}
+	}
 	for k := range r.Kills {
 		target := min(max(r.effects()+1, r.Messages*(k+1)/(r.Kills+1)), r.Messages)
-		r.until("some progress", func() bool { publishing(); return r.effects() >= target })
+		r.until("some progress", func() bool { publishing(); supervise(); return r.effects() >= target })
 		if r.Disturb != nil {
 			r.Disturb()
 		}
 		members[k%2].kill()
 		members[k%2] = r.start(s)
 	}
-	if err := <-published; err != nil {
-		t.Fatalf("publish: %v", err)
+	for isPublishing := true; isPublishing; {
+		select {
+		case err := <-published:
+			if err != nil {
+				t.Fatalf("publish: %v", err)
+			}
+			isPublishing = false
+		case <-time.After(50 * time.Millisecond):
+			supervise() // Publish waits for the members
+		}
 	}
-	r.until("all messages handled", func() bool { return r.effects() == r.Messages })
-	r.settled()
+	r.until("all messages handled", func() bool { supervise(); return r.effects() == r.Messages })
+	r.until("all messages acked", func() bool { supervise(); return r.broker.Unsettled(r) == 0 })
+	isDone = true
 	took := time.Since(began)
 	r.copies(driver.DeadLetter, 0)
 	r.copies(driver.Quarantine, 0)

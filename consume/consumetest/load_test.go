@@ -79,3 +79,62 @@ func TestReportLoad_PublishFails_ShowsItsError(t *testing.T) {
 		t.Errorf("the load says %q, want the error of Publish", failed)
 	}
 }
+
+// absent is a broker of which some members cannot be started.
+type absent struct {
+	*queue
+	refused  map[int]bool // by the number of the connection
+	made     int
+	errStart error
+	states   int // how often the load has asked for the state
+}
+
+func (a *absent) State(testing.TB) string {
+	a.states++
+	return "nobody reads"
+}
+
+func (a *absent) Connect(t testing.TB) Conn {
+	a.made++
+	if a.refused[a.made] {
+		return refusedConn{a.queue.Connect(t), a.errStart}
+	}
+	return a.queue.Connect(t)
+}
+
+type refusedConn struct {
+	Conn
+	err error
+}
+
+func (c refusedConn) Info(context.Context) (driver.Info, error) { return driver.Info{}, c.err }
+
+// A load whose members cannot be started shows why, and does not wait for their messages.
+func TestReportLoad_ServeEnds_ShowsItsErrorAtOnce(t *testing.T) {
+	for name, refused := range map[string]map[int]bool{"at the start": {2: true}, "after the last kill": {7: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			broker := &absent{queue: newQueue(), refused: refused, errStart: errors.New("the topic is busy")}
+			h := Harness{Store: inMemory, Open: func(testing.TB) Broker { return broker }}
+			began := time.Now()
+			failed := complaints(t, func(t testing.TB) {
+				ReportLoad(t, "a queue in memory", h, Load{Messages: 10_000, Kills: 5, Publish: publishEach})
+			})
+			if len(failed) != 1 || !strings.Contains(failed[0], "the topic is busy") || time.Since(began) > defaultPatience/2 {
+				t.Errorf("the load says %q after %v, want the error of Serve at once", failed, time.Since(began))
+			}
+			if broker.states == 0 {
+				t.Error("the load does not tell the state of the broker")
+			}
+		})
+	}
+}
+
+// With a disturbance a member that cannot be started is started again.
+func TestReportLoad_ServeEndsInDisturbance_IsStartedAgain(t *testing.T) {
+	t.Parallel()
+	h := Harness{Store: inMemory, Open: func(testing.TB) Broker {
+		return &absent{queue: newQueue(), refused: map[int]bool{3: true, 4: true, 6: true}, errStart: errors.New("the broker restarts")}
+	}}
+	ReportLoad(t, "a queue in memory", h, Load{Messages: 1000, Kills: 5, Publish: publishEach, Disturb: func() {}})
+}

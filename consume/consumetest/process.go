@@ -103,6 +103,25 @@ func (w *world) plain(_ context.Context, x *semel.Execution, m *consume.Message)
 	return nil
 }
 
+// supervise looks whether the Serve of a consumer has ended that was not stopped. If a disturbance
+// may be the reason, it starts the consumer again, as whoever runs a process does, and returns the
+// new one. Otherwise that ends the test.
+func (w *world) supervise(p *process, s setup, isDisturbed bool) *process {
+	w.Helper()
+	select {
+	case <-p.ended:
+	default:
+		return p
+	}
+	if !isDisturbed {
+		w.Fatalf("Serve has ended, although nothing stopped it: %v", p.err)
+	}
+	w.Logf("Serve has ended, and is started again: %v", p.err)
+	_ = p.conn.Close() // the disturbance may have broken it
+	p.stopped = true
+	return w.start(s)
+}
+
 // shutdown ends the consumer in an orderly way.
 func (p *process) shutdown() {
 	p.w.Helper()

@@ -100,21 +100,13 @@ func Restarts(t *testing.T, h Harness, c Campaign) Counts {
 	return r.count()
 }
 
-// supervise starts consumers again whose Serve could not start because of a disturbance,
-// as whoever runs a process does.
+// supervise starts consumers again whose Serve could not start because of a disturbance.
 func (r *restarts) supervise(s setup) {
 	if r.c.Disturb == nil {
 		return
 	}
 	for i, p := range r.live {
-		select {
-		case <-p.ended:
-			r.Logf("Serve has ended, and is started again: %v", p.err)
-			_ = p.conn.Close() // the disturbance may have broken it
-			p.stopped = true
-			r.live[i] = r.start(s)
-		default:
-		}
+		r.live[i] = r.world.supervise(p, s, true)
 	}
 }
 

@@ -275,4 +275,9 @@ var consumers = []Mutant{
 		Dir: consumer, Func: "(*session).loop", Package: consumer, Run: "TestServe_ContextEndsDuringLongPoll_ReturnsNil",
 		Old: "s.fetching && !late", New: "s.fetching && late",
 	},
+	{
+		Name: "a campaign goes on without a consumer whose Serve has ended", Rule: "evidence",
+		Dir: "consume/consumetest", Func: "(*world).supervise", Package: "consume/consumetest", Run: "TestReportLoad_ServeEnds_ShowsItsErrorAtOnce",
+		Old: "if !isDisturbed {", New: "if !isDisturbed {\nreturn p\n}\nif false {",
+	},
 }

@@ -56,5 +56,6 @@ var rules = map[string]string{
 	"encrypted":  "a result that must be encrypted is stored and accepted only so, and only in its own place",
 	"hashed":     "a tenant and a key that must be hashed are stored only so, and hashed once, alike in each process",
 	"signals":    "each signal that stops a program lets it drain, and a closed output stops nothing",
+	"evidence":   "a campaign whose consumer ends by itself fails, and says why",
 	"sent twice": "no client sends a request twice by itself",
 }
