@@ -247,7 +247,7 @@ func TestServe_Revoked_IsNotStarted(t *testing.T) {
 			t.Errorf("at once told %v", got)
 		}
 		pass(10 * time.Second)
-		if got := s.heard()[1:]; !slices.Equal(got, []string{"ack running", "nak behind 0s"}) {
+		if got := s.heard()[1:]; !slices.Equal(got, []string{"nak behind 0s", "ack running"}) {
 			t.Errorf("then told %v", got)
 		}
 		r.end()

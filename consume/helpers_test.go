@@ -73,6 +73,8 @@ type source struct {
 	extends int
 	letters []consume.Message
 	revoked chan struct{}
+	// revokedOf are the channels of messages with one of their own, by the key
+	revokedOf map[string]chan struct{}
 }
 
 func newSource(ms ...*consume.Message) *source {
@@ -152,8 +154,13 @@ type delivery struct {
 	m *consume.Message
 }
 
-func (d *delivery) Message() *consume.Message     { return d.m }
-func (d *delivery) Revoked() <-chan struct{}      { return d.s.revoked }
+func (d *delivery) Message() *consume.Message { return d.m }
+func (d *delivery) Revoked() <-chan struct{} {
+	if own := d.s.revokedOf[d.m.Key]; own != nil {
+		return own
+	}
+	return d.s.revoked
+}
 func (d *delivery) Ack(ctx context.Context) error { return d.s.say(ctx, d.s.ack, "ack %s", d.m.Key) }
 func (d *delivery) Extend(context.Context) error {
 	d.s.mu.Lock()

@@ -109,6 +109,28 @@ func (s *session) releaseRevoked() {
 		return gone
 	})
 	s.wakeSuspects()
+	s.releaseBehind()
+}
+
+// releaseBehind removes the revoked messages that wait for an earlier one of their line. The
+// earlier one may be of another partition, and may wait for an hour.
+func (s *session) releaseBehind() {
+	if !s.revocable || s.waiting.messages == 0 || time.Since(s.looked) < revokedPoll {
+		return
+	}
+	s.looked = time.Now()
+	for line, queue := range s.lines {
+		rest := slices.DeleteFunc(queue[1:], func(t *task) bool {
+			gone := t.revoked()
+			if gone {
+				t.line = ""
+				s.waiting.remove(t)
+				s.ready = append(s.ready, t)
+			}
+			return gone
+		})
+		s.lines[line] = queue[:1+len(rest)]
+	}
 }
 
 // pingTimeout limits the question whether the store answers.

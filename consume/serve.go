@@ -86,6 +86,7 @@ type session struct {
 	returning  bool // it has returned: messages may be given back
 	// revocable: the broker may take messages away, waiting ones included.
 	revocable bool
+	looked    time.Time // when Serve last looked for revoked messages in the lines
 	endFetch  context.CancelFunc
 	err       error
 }
@@ -103,7 +104,7 @@ func (p *pause) begin(first, last time.Duration) {
 }
 
 // revokedPoll is how often Serve checks whether the broker has taken away a
-// message that waits for a worker or for the store.
+// message that waits for a worker, for the store or for an earlier message.
 const revokedPoll = 100 * time.Millisecond
 
 // settleGrace is how long handlers and settlements may take after their context
@@ -140,7 +141,7 @@ func (s *session) loop(ctx context.Context) error {
 			deadline = time.After(s.c.opt.Drain)
 		}
 		var look <-chan time.Time
-		if s.revocable && len(s.ready)+len(s.outage.stalled)+len(s.suspects.waiting) > 0 {
+		if s.revocable && len(s.ready)+len(s.outage.stalled)+s.waiting.messages > 0 {
 			look = time.After(revokedPoll)
 		}
 		select {

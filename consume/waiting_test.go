@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -116,5 +117,33 @@ func TestOutage_OfOneKey_OtherKeysAreServed(t *testing.T) {
 		}
 		r.end()
 		pass(time.Hour) // the undo of the claims ends
+	})
+}
+
+// A message waits for one of its line that failed and is not revoked, because it is of another
+// partition. If its own partition is taken away, the broker must not wait for it.
+func TestServe_RevokedBehindOther_GoesBackAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(ordered("failed", "o"), ordered("behind", "o"), ordered("last", "o"))
+		s.revokedOf = map[string]chan struct{}{"behind": make(chan struct{})}
+		runs := 0
+		h := func(ctxt, *semel.Execution, *consume.Message) error {
+			if runs++; runs == 1 {
+				return errPlain
+			}
+			return nil
+		}
+		r := serve(t, newConsumer(t, newGuard(t, nil, nil), h, consume.Options{Backoff: func(int) time.Duration { return time.Hour }}), s)
+		pass(time.Second)
+		close(s.revokedOf["behind"])
+		pass(time.Second)
+		if got := s.heard(); !slices.Equal(got, []string{"nak behind 0s"}) {
+			t.Errorf("a second later told %v", got)
+		}
+		pass(time.Hour)
+		if got := s.heard()[1:]; !slices.Equal(got, []string{"ack failed", "ack last"}) {
+			t.Errorf("after the pause told %v", got)
+		}
+		r.end()
 	})
 }
