@@ -78,10 +78,10 @@
 //
 // # Order
 //
-// The adapter gives each message an order key, for example the partition and key of
-// a Kafka record. A Consumer handles messages with equal order keys one at a time, in
-// the order of their delivery, retries included. Messages with other order keys go on
-// meanwhile, unless as many messages wait as Options.Waiting allows.
+// The adapter gives each message an order key, for example the key of a Kafka
+// record. A Consumer handles messages with equal order keys one at a time, in the order of
+// their delivery, retries included. Messages with other order keys go on meanwhile, unless
+// as many messages wait as Options.Waiting allows.
 // Dead letters keep the order, too, with one exception: a message whose copy the broker has
 // refused ten times does not delay the next one any more. Until then the later messages of
 // its order key wait. In a FIFO queue of SQS they wait until the message has come again, too.

@@ -40,6 +40,10 @@
 //     subscriptions: Message.Deliveries begins again at 1 after it restarts.
 //   - A broker stops sending to a member with maxUnackedMessagesPerConsumer messages
 //     (50,000). Keep InFlight and Waiting of package consume together below it.
+//   - A campaign that kills members of a key-shared subscription has stood still with Pulsar 4.0.8,
+//     and the cause is not known. Pulsar has an open bug in which messages of a member that is gone
+//     are not sent to the others (apache/pulsar#23845). If the backlog of such a subscription does not
+//     shrink, unload the topic (pulsar-admin topics unload).
 //   - Message.Published is the producer's clock, unless the broker adds its own
 //     (brokerEntryMetadataInterceptors).
 //   - A process that freezes, or loses its network silently, keeps its messages for about
