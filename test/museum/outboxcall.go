@@ -17,7 +17,7 @@ var outboxCalls = []Mutant{
 	{
 		Name: "outbox, SQLite: a message that is held belongs to no call", Rule: "messages",
 		Dir: sqliteoutbox, Func: "move", Package: sqliteoutbox, Run: "TestConformance$/ListCall",
-		Old: "_, err := tx.ExecContext(ctx, `DELETE FROM semel_outbox WHERE position = ?`, position)", New: "_, _ = tx.ExecContext(ctx, `UPDATE semel_outbox_held SET call_hash = NULL WHERE position = ?`, position)\n_, err := tx.ExecContext(ctx, `DELETE FROM semel_outbox WHERE position = ?`, position)",
+		Old: "_, err := tx.ExecContext(ctx, `DELETE FROM semel_outbox WHERE `+same, sameAs(t)...)", New: "_, _ = tx.ExecContext(ctx, `UPDATE semel_outbox_held SET call_hash = NULL WHERE position = ?`, t.Position)\n_, err := tx.ExecContext(ctx, `DELETE FROM semel_outbox WHERE `+same, sameAs(t)...)",
 	},
 	{
 		Name: "outbox, PostgreSQL: a list of a call's messages reads those of all calls", Rule: "limits",
