@@ -36,7 +36,7 @@ func TestFailover_SynchronousStandby_HasConfirmedRecords(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if has, err := before.RequiresSynchronousStandby(t.Context()); has || err != nil {
+	if has, err := RequiresSynchronousStandby(t.Context(), before); has || err != nil {
 		t.Errorf("before it is set, the standby is synchronous: %v, %v", has, err)
 	}
 	mustExec(t, before.ownPool, "ALTER SYSTEM SET synchronous_standby_names = '*'")
@@ -44,7 +44,7 @@ func TestFailover_SynchronousStandby_HasConfirmedRecords(t *testing.T) {
 	waitFor(t, "the standby is synchronous", func() bool {
 		return ask[int](t, before.ownPool, "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == 1
 	})
-	if has, err := before.RequiresSynchronousStandby(t.Context()); !has || err != nil {
+	if has, err := RequiresSynchronousStandby(t.Context(), before); !has || err != nil {
 		t.Errorf("the standby is synchronous: %v, %v", has, err)
 	}
 	replica, err := Open(t.Context(), standby.URL(), &Options{NoMigrate: true})

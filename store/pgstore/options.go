@@ -137,9 +137,9 @@ func (o *Options) withDefaults() (Options, error) {
 
 // RequiresSynchronousStandby reports whether the setting synchronous_standby_names is not
 // empty, so that commits wait for a standby. If it is empty, a failover to a standby can
-// lose the last commits. Check does not report an empty setting, because there is no
+// lose the last commits. Store.Check does not report an empty setting, because there is no
 // failover if the server has no standby.
-func (s *Store) RequiresSynchronousStandby(ctx context.Context) (required bool, err error) {
+func RequiresSynchronousStandby(ctx context.Context, s *Store) (required bool, err error) {
 	if s.closed.Load() {
 		return false, ErrClosed
 	}

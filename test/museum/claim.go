@@ -42,7 +42,7 @@ var claims = []Mutant{
 	{
 		Name: "a claim that is sent again has another owner", Rule: "rule 2",
 		Dir: core, Func: "(*pendingCall).claim", Package: core, Run: "TestClaim_ReplyLost_IsWon",
-		Old: "return c.noteAnswer(c.guard.store.Claim(ctx, p))", New: "p.Owner = protocol.NewOwner(); return c.noteAnswer(c.guard.store.Claim(ctx, p))",
+		Old: "f, err := c.guard.store.Claim(ctx, p)", New: "p.Owner = protocol.NewOwner(); f, err := c.guard.store.Claim(ctx, p)",
 	},
 	{
 		Name: "an own claim that has moved on is won again", Rule: "rule 2",

@@ -202,10 +202,8 @@ func (d *diagnosis) check(ctx context.Context, u storeurl.URL) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
-	if s, ok := store.As[interface {
-		RequiresSynchronousStandby(context.Context) (bool, error)
-	}](h); ok {
-		required, err := s.RequiresSynchronousStandby(ctx)
+	if s, ok := store.As[*pgstore.Store](h); ok {
+		required, err := pgstore.RequiresSynchronousStandby(ctx, s)
 		if err != nil {
 			return err
 		}
