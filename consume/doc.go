@@ -37,7 +37,7 @@
 //	  semel.CodeAttemptsExhausted
 //	semel.ErrParked                         quarantined
 //	semel.ErrMismatch                       dead-lettered: the key was used with another payload
-//	semel.ErrInProgress, ErrReleased        held
+//	semel.ErrInProgress, ErrReleased        held; if the error has a driver.Turn, until it has come
 //	semel.ErrLeaseLost                      held; the next try finds the result of the other run
 //	semel.ErrUnavailable, ErrCanceled       held; if the store is down, no message is taken until it answers
 //	ErrUnavailable, ErrCanceled of an       retried, because the transaction did not commit; held if

@@ -176,12 +176,20 @@ func (t *task) mayBeOvertaken() bool {
 	return t.isDecided() && (t.disp.Action == driver.Ack || t.forwarded || t.failed >= maxSettlements)
 }
 
-// hold keeps a message here for a while.
+// hold keeps a message here for a while, or until its turn has come.
 func (s *session) hold(t *task, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
+	var over <-chan time.Time
+	var come <-chan struct{}
+	if t.turn != nil {
+		come = t.turn.Come()
+	} else {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		over = timer.C
+	}
 	select {
-	case <-timer.C:
+	case <-come:
+	case <-over:
 	case <-t.d.Revoked():
 	case <-s.stop:
 	}
@@ -194,6 +202,7 @@ func (s *session) hold(t *task, d time.Duration) {
 // finish removes a message from the session.
 func (s *session) finish(t *task) {
 	s.taken--
+	t.leaveTurn()
 	s.waiting.remove(t)
 	s.extends.remove(t.d)
 	s.leave(t)

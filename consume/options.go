@@ -98,7 +98,7 @@ type Options struct {
 	// Waiting limits the messages that the Consumer keeps besides InFlight: 16 times
 	// InFlight by default. These messages wait for an earlier message of their order
 	// key, for the end of the pause after a failed attempt, for another process that
-	// handles their key, or for the broker's answer to an ack or a dead letter. At this limit the Consumer takes no message from the
+	// handles their key, for a driver.Turn of the runner, or for the broker's answer to an ack or a dead letter. At this limit the Consumer takes no message from the
 	// broker until one of them goes on. A second, fixed limit is 64 MiB for the bodies of the waiting messages.
 	Waiting int
 	// Drain is how long the running handlers may go on after Serve's context

@@ -3,8 +3,8 @@ package consume
 import "github.com/semel-go/semel/consume/driver"
 
 // waitingMessages counts the messages that wait for something else than a free handler: for
-// an earlier message of their line, for the end of a pause, or for the broker's answer
-// to a settlement that takes long. They have a limit
+// an earlier message of their line, for the end of a pause, for their turn, or for the
+// broker's answer to a settlement that takes long. They have a limit
 // of their own, so that one key that does not move does not stop the other keys.
 type waitingMessages struct {
 	messages int

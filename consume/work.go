@@ -12,11 +12,12 @@ import (
 type work struct {
 	d       driver.Delivery
 	line    string
-	probe   bool // started although the store is down
-	waits   bool // it is counted in session.waiting
-	alone   bool // the store did not answer for its key, and answered for others
-	slot    bool // it has a place among the suspects that run
-	running bool // it has one of the places of Concurrency
+	probe   bool        // started although the store is down
+	waits   bool        // it is counted in session.waiting
+	alone   bool        // the store did not answer for its key, and answered for others
+	slot    bool        // it has a place among the suspects that run
+	running bool        // it has one of the places of Concurrency
+	turn    driver.Turn // for which it waits, or has waited before the try that runs; nil: none
 
 	step      step
 	disp      driver.Disposition
@@ -56,6 +57,14 @@ func (t *task) revoked() bool {
 		return true
 	default:
 		return false
+	}
+}
+
+// leaveTurn gives up the turn for which the message has waited.
+func (t *task) leaveTurn() {
+	if t.turn != nil {
+		t.turn.Leave()
+		t.turn = nil
 	}
 }
 
@@ -124,8 +133,15 @@ func (s *session) try(ctx context.Context, t *task) {
 	if t.probe {
 		t.onStart = func() { s.started(t) }
 	}
+	if t.turn != nil {
+		ctx = driver.WithTurn(ctx, t.turn)
+	}
 	t.disp = s.c.try(ctx, t)
+	t.leaveTurn()
 	s.c.observe(ctx, Event{Kind: EventDecided, Message: t.m, Disposition: t.disp, Took: time.Since(began)})
+	if t.turn = t.disp.Turn(); t.turn != nil { // the store was not asked
+		return
+	}
 	switch t.disp.Reason {
 	case driver.ReasonUnavailable:
 		t.next, t.alone = nextStall, s.concernsKeyOnly(ctx, t, began)

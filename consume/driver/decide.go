@@ -66,6 +66,7 @@ const (
 	ReasonCorrupt          Reason = "record_corrupt"       // Quarantine: the record cannot be read
 	ReasonLate             Reason = "older_than_retention" // Quarantine: the record of a run may be deleted
 	ReasonInProgress       Reason = "in_progress"          // Hold: the key runs elsewhere
+	ReasonTurn             Reason = "waits_for_turn"       // Hold: the Runner takes it later; see Turn
 	ReasonLeaseLost        Reason = "lease_lost"           // Hold: another worker may have taken over
 	ReasonUnavailable      Reason = "store_unavailable"    // Hold: the store did not answer
 	ReasonRejected         Reason = "rejected"             // Hold: Reject stops the consumer
@@ -77,7 +78,7 @@ const (
 type Disposition struct {
 	Action Action
 	Reason Reason
-	// Delay is how long a Hold or a Retry waits.
+	// Delay is how long a Hold or a Retry waits. A Consumer that waits for a Turn ignores it.
 	Delay time.Duration
 	// Attempt is the number of the handler's run; zero: it did not run.
 	Attempt int
@@ -215,7 +216,11 @@ func (p Policy) decideReason(r Result, e *semel.Error) Disposition {
 	is := func(reason error) bool { return errors.Is(e.Reason, reason) }
 	switch {
 	case is(semel.ErrInProgress), is(semel.ErrReleased):
-		return Disposition{Action: Hold, Reason: ReasonInProgress, Delay: holdDelay(r.Tries, e.RetryAfter)}
+		d := Disposition{Action: Hold, Reason: ReasonInProgress, Delay: holdDelay(r.Tries, e.RetryAfter)}
+		if _, ok := errors.AsType[Turn](e.Cause); ok {
+			d.Reason = ReasonTurn
+		}
+		return d
 	case is(semel.ErrLeaseLost):
 		return Disposition{Action: Hold, Reason: ReasonLeaseLost, Delay: holdDelay(r.Tries, 0)}
 	case is(semel.ErrNotKept):

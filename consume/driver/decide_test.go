@@ -16,6 +16,12 @@ var errPlain = errors.New("plain")
 
 func said(reason error) error { return &semel.Error{Reason: reason, Operation: "op"} }
 
+// noTurn is a Turn that never comes.
+type noTurn struct{ error }
+
+func (noTurn) Come() <-chan struct{} { return nil }
+func (noTurn) Leave()                {}
+
 // The table of the package's documentation, row by row.
 func TestDecide_EachResult_FollowsTheTable(t *testing.T) {
 	failure := &semel.Failure{Code: "declined", Message: "no"}
@@ -37,6 +43,7 @@ func TestDecide_EachResult_FollowsTheTable(t *testing.T) {
 		{"parked", driver.Result{Err: said(semel.ErrParked)}, driver.Quarantine, driver.ReasonUnknown},
 		{"mismatch", driver.Result{Err: said(semel.ErrMismatch)}, driver.DeadLetter, driver.ReasonMismatch},
 		{"in progress", driver.Result{Err: said(semel.ErrInProgress)}, driver.Hold, driver.ReasonInProgress},
+		{"in progress, until its turn", driver.Result{Err: &semel.Error{Reason: semel.ErrInProgress, Cause: noTurn{errPlain}}}, driver.Hold, driver.ReasonTurn},
 		{"released", driver.Result{Err: said(semel.ErrReleased)}, driver.Hold, driver.ReasonInProgress},
 		{"lease lost", driver.Result{Err: said(semel.ErrLeaseLost), Attempt: 1}, driver.Hold, driver.ReasonLeaseLost},
 		{"unavailable", driver.Result{Err: said(semel.ErrUnavailable)}, driver.Hold, driver.ReasonUnavailable},

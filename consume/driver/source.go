@@ -87,7 +87,7 @@ type Delivery interface {
 }
 
 // Waiter is an optional interface of a Delivery. Waits(true) says that the message waits
-// for an earlier message, for a pause or for the broker's answer to a settlement, and not
+// for an earlier message, for a pause, for its Turn or for the broker's answer to a settlement, and not
 // for a free handler; Waits(false) says that this wait has ended. Waits may be called while
 // a method of the Delivery runs, and with false after its Ack or Nak.
 type Waiter interface {

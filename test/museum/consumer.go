@@ -32,8 +32,8 @@ var consumers = []Mutant{
 	{
 		Name: "a message in flight elsewhere is acked", Rule: "ack", Parent: "M21: ack before complete",
 		Dir: "consume/driver", Func: "Policy.decideReason", Package: consumer + "/driver", Run: "TestDecide_EachResult_FollowsTheTable",
-		Old: "return Disposition{Action: Hold, Reason: ReasonInProgress,",
-		New: "return Disposition{Action: Ack, Reason: ReasonInProgress,",
+		Old: "d := Disposition{Action: Hold, Reason: ReasonInProgress,",
+		New: "d := Disposition{Action: Ack, Reason: ReasonInProgress,",
 	},
 	{
 		Name: "a duplicate is never acked", Rule: "ack", Parent: "M23: wolverine#2639",
