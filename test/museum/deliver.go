@@ -86,18 +86,18 @@ var deliveries = []Mutant{
 	},
 	{
 		Name: "deliver: each message asks a service that is away", Rule: "deliver",
-		Dir: delivery, Func: "(*gate).enter", Package: delivery, Run: "TestGate_Paused",
-		Old: "case !g.probing && wait <= 0:", New: "case wait <= 0:",
+		Dir: delivery, Func: "(*pauses).admit", Package: delivery, Run: "TestGate_Paused",
+		Old: "p.probing || rest > 0", New: "rest > 0",
 	},
 	{
 		Name: "deliver: the answer to a request of before the pause ends it", Rule: "deliver",
-		Dir: delivery, Func: "(*gate).answered", Package: delivery, Run: "TestGate_AnswerToOlderRequest_DoesNotOpen",
-		Old: "if entered.Before(g.began) {", New: "if false {",
+		Dir: delivery, Func: "(*pauses).answered", Package: delivery, Run: "TestGate_AnswerToOlderRequest_DoesNotOpen",
+		Old: "if entered.Before(p.began) {", New: "if false {",
 	},
 	{
 		Name: "deliver: a try that sent nothing stops all messages for ever", Rule: "deliver",
 		Dir: delivery, Func: "(*gate).leave", Package: delivery, Run: "TestGate_TryWithoutAnswer",
-		Old: "g.probing = false", New: "",
+		Old: "g.pauses.probing = false", New: "",
 	},
 	{
 		Name: "deliver: the service has more requests at once than it may have", Rule: "deliver",
@@ -136,8 +136,8 @@ var deliveries = []Mutant{
 	},
 	{
 		Name: "deliver: failures of requests from before a pause make it longer", Rule: "deliver",
-		Dir: delivery, Func: "(*gate).pause", Package: delivery, Run: "TestGate_OlderRequestsFailLater_AnswerOpens",
-		Old: "entered.Before(g.began)", New: "false",
+		Dir: delivery, Func: "(*pauses).pause", Package: delivery, Run: "TestGate_OlderRequestsFailLater_AnswerOpens",
+		Old: "entered.Before(p.began)", New: "false",
 	},
 	{
 		Name: "a handler's own pause is ignored", Rule: "deliver",

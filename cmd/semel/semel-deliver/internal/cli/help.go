@@ -41,8 +41,9 @@ WHAT THE ANSWER MEANS
     404, 409, 422 and      final: the message goes to the dead letters, with the
     most other 4xx         status and the beginning of the answer as the reason
     429, 503, 408, 425,    later: it is sent again after Retry-After (503 and
-    423 and each 4xx with  other 4xx only if they have it). 429 and 503 stop all
-    Retry-After            messages meanwhile, at most 30s, and then one tries
+    423 and each 4xx with  other 4xx only if they have it). 503 stops all messages
+    Retry-After            meanwhile, at most 30s, and then one tries; 429, too, or
+                           with --scope header:NAME only those of its tenant
     401, 407, 301, 307 …   about this program, and not about the message: all
                            messages wait, and the log says why
     403, 402, 415 and      refused: it is sent again --max-attempts times with
@@ -59,6 +60,10 @@ WHERE THE MESSAGES ARE (--from)
 ` + indent(address.Choices) + `
 
 Order is kept per key of a Kafka record, per message group of a FIFO queue, and in Pulsar per key (key-shared) or partition (failover, exclusive); --order says so for other brokers. No more messages are taken than --in-flight, and while a message waits for another of its key, at most 16 times as many; --max-bytes bounds their bodies. RabbitMQ with --order sends 17 times --in-flight messages ahead, whatever --max-bytes says.
+
+TENANTS (--scope header:NAME, --tenant-requests)
+
+At most --tenant-requests requests of a tenant run at once. Its further messages wait here, without a place of --concurrency and without an attempt, and messages of other tenants go on, as long as --max-bytes and 16 times --in-flight leave room for those that wait. Messages of one --order stay in their order. A partition of Kafka is committed up to its first message that waits.
 
 WHERE A MESSAGE HAS ITS KEY (--key)
 

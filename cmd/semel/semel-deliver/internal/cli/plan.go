@@ -68,6 +68,7 @@ func (o *options) plan(log *slog.Logger) (*plan, error) {
 	p.span("to-idle", o.ToIdle, 0, time.Hour)
 	p.limits(&out.service)
 	p.keys(&out.service.Calls, out.broker)
+	out.service.TenantRequests = p.tenantRequests(out.service.Calls.TenantHeader != "")
 	p.sending(&out.service.Sending, out.broker)
 	out.reconcile = p.reconcileURL()
 	if o.AdminListen != "" {
@@ -98,6 +99,22 @@ func (p *planner) limits(s *deliver.Options) {
 	case p.InFlight < p.Concurrency || p.InFlight > 1_000_000:
 		p.bad("in-flight", p.InFlight, "must be from concurrency, which is %d, to 1000000; or 0 for 4 times concurrency", p.Concurrency)
 	}
+}
+
+// mostTenantRequests is the largest --tenant-requests.
+const mostTenantRequests = 1_000_000
+
+// tenantRequests is --tenant-requests, or its default. Tenants says that messages have tenants.
+func (p *planner) tenantRequests(tenants bool) int {
+	if p.TenantRequests == nil {
+		return max(1, p.Concurrency/4)
+	}
+	n := *p.TenantRequests
+	p.count("tenant-requests", int64(n), 0, mostTenantRequests)
+	if n > 0 && !tenants {
+		p.bad("tenant-requests", n, "has no effect with --scope %s, because all messages belong to one tenant; set --scope header:NAME, or leave it out", p.Scope)
+	}
+	return n
 }
 
 func (p *planner) keys(c *deliver.Calls, b *address.Broker) {

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/semel-go/semel/cmd/semel/internal/program"
 	"github.com/semel-go/semel/internal/proctest"
@@ -61,6 +64,8 @@ func TestRun_InvalidInput_OneLineExitCode2(t *testing.T) {
 		`semel-deliver: --lease: "1ms": must be from 100ms to 1h0m0s`:                                            with("--lease", "1ms"),
 		`semel-deliver: --concurrency: "0": must be from 1 to 10000`:                                             with("--concurrency", "0"),
 		`semel-deliver: --in-flight: "5": must be from concurrency, which is 64, to 1000000`:                     with("--in-flight", "5"),
+		`semel-deliver: --tenant-requests: "-1": must be from 0 to 1000000`:                                      with("--scope", "header:account", "--tenant-requests=-1"),
+		`semel-deliver: --tenant-requests: "5": has no effect with --scope single, because all messages belong`:  with("--tenant-requests", "5"),
 		`semel-deliver: --max-body: "lots" is not a size; write one`:                                             with("--max-body", "lots"),
 		`semel-deliver: --done-statuses: "99": must be a status from 200 to 599`:                                 with("--done-statuses", "99"),
 		`semel-deliver: --final-statuses: "409": is one of done-statuses, too`:                                   with("--done-statuses", "409", "--final-statuses", "409"),
@@ -195,4 +200,28 @@ func TestRun_HashKeysFile_KeyIsHashedForStoreAndService(t *testing.T) {
 	again := startDelivery(t, append([]string{"--to", e.URL, "--store", "sqlite:" + filepath.Join(dir, "semel.db")}, broker.args...)...)
 	again.find(t, "(--hash-keys-file is not set)")
 	again.stop()
+}
+
+// The default of --tenant-requests follows --concurrency; 0 means no limit.
+func TestOptions_TenantRequests_DefaultIsAQuarterOfConcurrency(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want int
+	}{
+		{nil, 16}, {[]string{"--concurrency", "10"}, 2}, {[]string{"--concurrency", "1"}, 1},
+		{[]string{"--tenant-requests", "0"}, 0}, {[]string{"--tenant-requests", "100"}, 100},
+	} {
+		o := new(options)
+		parser, err := kong.New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parser.Parse(append([]string{"--from", "nats://a/S/c", "--to", "http://a", "--store", "memory:", "--scope", "header:account"}, c.args...)); err != nil {
+			t.Fatal(err)
+		}
+		p, err := o.plan(slog.New(slog.DiscardHandler))
+		if err != nil || p.service.TenantRequests != c.want {
+			t.Errorf("%q: %+v, want %d; error %v", c.args, p, c.want, err)
+		}
+	}
 }

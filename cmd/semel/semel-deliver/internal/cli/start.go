@@ -47,8 +47,12 @@ func (o *options) run(ctx context.Context, log *slog.Logger, getenv func(string)
 	program.WarnSettings(ctx, log, at.store)
 	program.WarnRecords(ctx, log, at.store, s.HashKeys != nil, s.Secrets, s.Calls.Operation)
 	s.Started = func() {
-		log.Info("delivering", "from", p.broker.String(), "to", input.Masked(s.Sending.URL), "store", p.store.String(), "group", p.broker.Group,
-			"on_doubt", s.OnDoubt.String(), "concurrency", s.Concurrency)
+		args := []any{"from", p.broker.String(), "to", input.Masked(s.Sending.URL), "store", p.store.String(), "group", p.broker.Group,
+			"on_doubt", s.OnDoubt.String(), "concurrency", s.Concurrency}
+		if s.Calls.TenantHeader != "" {
+			args = append(args, "tenant_requests", s.TenantRequests)
+		}
+		log.Info("delivering", args...)
 	}
 	service, err := deliver.New(at.store, s)
 	if err != nil {

@@ -10,23 +10,16 @@ import (
 // that it has too much to do. After the pause one message tries, and the others wait
 // for its answer. A message that waits has no claim, so that a crash leaves no doubt.
 type gate struct {
-	longest time.Duration // the longest pause
-	notify  func(open bool, reason string)
+	notify func(open bool, reason string)
 
-	mu       sync.Mutex
-	until    time.Time // zero: open
-	began    time.Time // of the last pause
-	failures int       // pauses since the gate was open
-	probing  bool      // a message tries
-	changed  chan struct{}
+	mu      sync.Mutex
+	pauses  pauses
+	changed chan struct{}
 }
 
 func newGate(longest time.Duration, notify func(open bool, reason string)) *gate {
-	return &gate{longest: longest, notify: notify, changed: make(chan struct{})}
+	return &gate{notify: notify, pauses: pauses{longest: longest}, changed: make(chan struct{})}
 }
-
-// firstPause is the pause after the first failure. Each further one takes twice as long.
-const firstPause = 100 * time.Millisecond
 
 // enter waits until a message may try, and reports false if stop is closed or ctx ends
 // first. The caller calls leave after the try, and passes entered to answered or pause.
@@ -34,19 +27,18 @@ func (g *gate) enter(ctx context.Context, stop <-chan struct{}) (entered time.Ti
 	for {
 		g.mu.Lock()
 		entered = time.Now()
-		wait := g.until.Sub(entered)
-		switch {
-		case g.until.IsZero():
+		rest, ok := g.pauses.admit(entered)
+		if ok {
+			leave = func() {}
+			if !g.pauses.until.IsZero() {
+				leave = g.leave
+			}
 			g.mu.Unlock()
-			return entered, func() {}, true
-		case !g.probing && wait <= 0:
-			g.probing = true
-			g.mu.Unlock()
-			return entered, g.leave, true
+			return entered, leave, true
 		}
 		changed, timer := g.changed, (<-chan time.Time)(nil)
-		if !g.probing {
-			timer = time.After(wait)
+		if !g.pauses.probing {
+			timer = time.After(rest)
 		}
 		g.mu.Unlock()
 		select {
@@ -65,7 +57,7 @@ func (g *gate) enter(ctx context.Context, stop <-chan struct{}) (entered time.Ti
 func (g *gate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.probing = false
+	g.pauses.probing = false
 	g.wake()
 }
 
@@ -75,50 +67,25 @@ func (g *gate) wake() {
 	g.changed = make(chan struct{})
 }
 
-// answered opens the gate after an answer to a message that entered after the last pause
-// began. An answer to an earlier message does nothing: a service with too much to do still
-// answers the requests that it has taken.
+// answered opens the gate after an answer: see pauses.answered.
 func (g *gate) answered(entered time.Time) {
 	g.mu.Lock()
-	if entered.Before(g.began) {
-		g.mu.Unlock()
-		return
-	}
-	wasClosed := !g.until.IsZero()
-	g.until, g.failures = time.Time{}, 0
-	if wasClosed {
+	opened := g.pauses.answered(entered)
+	if opened {
 		g.wake()
 	}
 	g.mu.Unlock()
-	if wasClosed {
+	if opened {
 		g.notify(true, "")
 	}
 }
 
-// pause closes the gate after the failure of a message; after zero: for a time that grows with each
-// pause. The failure of a message that entered before the last pause began is not counted again,
-// because it tells nothing new of the service. It only makes the pause longer if the service has
-// named a time.
+// pause closes the gate after the failure of a message: see pauses.pause.
 func (g *gate) pause(entered time.Time, after time.Duration, reason string) {
 	g.mu.Lock()
-	now := time.Now()
-	wasOpen, older := g.until.IsZero(), entered.Before(g.began)
-	if older && (wasOpen || after <= 0) {
-		g.mu.Unlock()
-		return
-	}
-	if !older && (wasOpen || !now.Before(g.until)) {
-		g.failures++
-		g.began = now
-	}
-	if after <= 0 {
-		after = firstPause << min(g.failures-1, 20)
-	}
-	if until := now.Add(min(after, g.longest)); until.After(g.until) {
-		g.until = until
-	}
+	closed := g.pauses.pause(time.Now(), entered, after)
 	g.mu.Unlock()
-	if wasOpen {
+	if closed {
 		g.notify(false, reason)
 	}
 }
@@ -127,5 +94,5 @@ func (g *gate) pause(entered time.Time, after time.Duration, reason string) {
 func (g *gate) paused() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return !g.until.IsZero()
+	return !g.pauses.until.IsZero()
 }

@@ -38,6 +38,8 @@ type verdict struct {
 	// pause stops all messages for that time, because the answer is about the service
 	// or about this program, and not about the message.
 	pause bool
+	// tenant: the pause is for the messages of one tenant, if messages have tenants.
+	tenant bool
 }
 
 // Statuses say what some answers mean, besides the table of semelhttp.Judge.
@@ -56,7 +58,9 @@ func (s *Statuses) judge(a semelhttp.Answer) verdict {
 	switch a.Status {
 	case 0:
 		v.pause = v.effect == later
-	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case http.StatusTooManyRequests: // it is about the one who asks; 503 is about the service
+		v.pause, v.tenant = v.effect == later || v.effect == doubt, true
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		v.pause = v.effect == later || v.effect == doubt
 	default:
 		v.pause = v.effect == later && isAboutSender(a.Status)

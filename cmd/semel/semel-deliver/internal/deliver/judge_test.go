@@ -75,7 +75,7 @@ func TestJudge_EachAnswer_FollowsTheTable(t *testing.T) {
 		{"404 without effect", semelhttp.Answer{Status: 404, Header: header("Semel-Result", "no-effect")}, later, no},
 	} {
 		v := new(Statuses).judge(c.answer)
-		if v.effect != c.want || v.pause != c.pause || v.reason == "" {
+		if v.effect != c.want || v.pause != c.pause || v.reason == "" || v.tenant != (c.answer.Status == http.StatusTooManyRequests) {
 			t.Errorf("%s: %+v, want effect %d, pause %v", c.name, v, c.want, c.pause)
 		}
 		if c.answer.Header.Get("Retry-After") != "" && v.after != 7*time.Second {

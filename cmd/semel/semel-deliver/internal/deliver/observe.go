@@ -30,7 +30,7 @@ var alerted = map[driver.Action][]driver.Reason{
 	driver.DeadLetter: {driver.ReasonFailed, driver.ReasonExhausted, driver.ReasonDeliveries, driver.ReasonMismatch, driver.ReasonInvalid, driver.ReasonNoKey},
 	driver.Quarantine: {driver.ReasonUnknown, driver.ReasonUnverifiable, driver.ReasonCorrupt, driver.ReasonLate},
 	driver.Ack:        {driver.ReasonDone, driver.ReasonDuplicate},
-	driver.Hold:       {driver.ReasonUnavailable, driver.ReasonRejected},
+	driver.Hold:       {driver.ReasonUnavailable, driver.ReasonRejected, driver.ReasonTurn},
 	driver.Retry:      {driver.ReasonError},
 }
 
@@ -87,6 +87,7 @@ func (s *Service) register() {
 	s.counts.Counters("semel_message_events_total", "Other events of messages and of the broker; see consume.Kind.", []string{"event"}, s.decided.eachEvent)
 	s.counts.Gauge("semel_ready", "1 if messages can be delivered, else 0.", func() float64 { return truth(s.Ready(context.Background()) == nil) })
 	s.counts.Gauge("semel_service_paused", "1 while all messages wait, because the service takes none, else 0.", func() float64 { return truth(s.gate.paused()) })
+	s.registerTenants()
 	s.counts.Gauge("semel_messages_in_flight", "Messages that were taken from the broker and are not settled.", func() float64 {
 		if b := s.source.Load(); b != nil {
 			return float64(b.taken.Load())

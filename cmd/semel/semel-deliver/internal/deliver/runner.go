@@ -17,9 +17,10 @@ import (
 // runner is the Runner of the consumer: a Guard, before which messages wait while the
 // service takes none, or while it has as many as it may have.
 type runner struct {
-	guard *semel.Guard
-	gate  *gate
-	stop  <-chan struct{} // closed when messages are to be given back
+	guard   *semel.Guard
+	gate    *gate
+	tenants *tenants        // nil: all messages belong to one tenant
+	stop    <-chan struct{} // closed when messages are to be given back
 	// places has an element for each message that is sent or about to be. A message
 	// whose answer is here has none: while it is recorded, the next one is sent.
 	places chan struct{}
@@ -52,7 +53,7 @@ func (r *runner) Ping(ctx context.Context) error { return r.guard.Ping(ctx) }
 
 // Run implements semel.Runner.
 func (r *runner) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
-	s := &sending{runner: r}
+	s := &sending{runner: r, tenant: call.Tenant}
 	defer s.leave()
 	ctx = context.WithValue(ctx, sendingKey{}, s)
 	asks, over := r.isParked(call)
@@ -61,12 +62,15 @@ func (r *runner) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 	}
 	for {
 		// A message waits before its claim, so that a crash leaves no doubt about it.
-		if !asks && !s.enter(ctx) {
-			return semel.Result{}, &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation, Cause: errStops}
+		if !asks {
+			if err := s.enter(ctx); err != nil {
+				return semel.Result{}, &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation, Cause: err}
+			}
 		}
 		res, err := r.guard.Run(ctx, call, s.handler(fn))
 		if errors.Is(err, errNotEntered) { // the hook says that nothing happened
 			s.leave()
+			r.forget(call) // so that it enters before its next claim, should it wait for its turn
 			asks = false
 			continue
 		}
@@ -92,6 +96,13 @@ func (r *runner) isParked(call semel.Call) (parked, over bool) {
 	defer r.mu.Unlock()
 	since, parked := r.parked[callKey(call)]
 	return parked, parked && time.Since(since) >= r.wait
+}
+
+// forget ends the wait of a message for the reconcile hook.
+func (r *runner) forget(call semel.Call) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.parked, callKey(call))
 }
 
 // hold keeps a parked message here, until the reconcile hook knows what happened or

@@ -78,9 +78,9 @@ func (s *sender) handle(ctx context.Context, x *semel.Execution, m *consume.Mess
 	switch {
 	case ctx.Err() != nil: // this program gave up, which says nothing about the service
 	case v.pause:
-		s.gate.pause(enteredAt(ctx), v.after, reasonText(answer.Status, v.reason, err))
+		sendingOf(ctx).pause(v, s.gate, reasonText(answer.Status, v.reason, err))
 	case answer.Status != 0:
-		s.gate.answered(enteredAt(ctx))
+		sendingOf(ctx).answered(s.gate)
 	}
 	return s.settle(ctx, x, m, answer, v, text, err)
 }
@@ -209,10 +209,9 @@ func (s *sender) settle(ctx context.Context, x *semel.Execution, m *consume.Mess
 	}
 	switch v.effect {
 	case done:
-		if sent, ok := ctx.Value(sendingKey{}).(*sending); ok {
-			if sent.status = a.Status; a.Status >= http.StatusBadRequest { // one of --done-statuses; the record says that it is done
-				sent.status = http.StatusOK
-			}
+		sent := sendingOf(ctx)
+		if sent.status = a.Status; a.Status >= http.StatusBadRequest { // one of --done-statuses; the record says that it is done
+			sent.status = http.StatusOK
 		}
 		return nil
 	case failed:

@@ -7,14 +7,18 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store"
 )
 
-// sending is one run of a message. Before the message is sent, it enters: it gets a place
-// and passes the gate. A message that asks the reconcile hook has neither, because the
-// question may take long and is no request to the service.
+// sending is one run of a message. Before the message is sent, it enters: its turn among the
+// messages of its tenant comes, it gets a place and passes the gate. A message that asks the
+// reconcile hook has none of these, because the question may take long and is no request to
+// the service.
 type sending struct {
 	runner  *runner
+	tenant  string
+	turn    *turn     // nil: tenants have no limits, or the message has not entered
 	entered time.Time // when the message passed the gate
 	status  int       // of the answer, if the message is done
 	unasked bool      // the hook was not asked, because others ask it
@@ -25,12 +29,12 @@ type sending struct {
 // sendingKey finds the *sending in the context of a handler.
 type sendingKey struct{}
 
-// enteredAt says when the message whose handler has ctx passed the gate.
-func enteredAt(ctx context.Context) time.Time {
+// sendingOf is the run of the message whose handler has ctx.
+func sendingOf(ctx context.Context) *sending {
 	if s, ok := ctx.Value(sendingKey{}).(*sending); ok {
-		return s.entered
+		return s
 	}
-	return time.Now()
+	return &sending{entered: time.Now()} // of a test
 }
 
 var (
@@ -40,21 +44,37 @@ var (
 	errNotEntered    = errors.New("it has no place yet")
 )
 
-// enter waits until the service may have one more request, and takes messages. It reports
-// false if the program stops or ctx ends first.
-func (s *sending) enter(ctx context.Context) bool {
+// enter waits until the service may have one more request, and takes messages. It does not wait
+// for the turn of the message, but returns it as the error, so that the message keeps no place
+// from others. Another error: the program stops, or ctx ends.
+func (s *sending) enter(ctx context.Context) error {
 	r := s.runner
-	select {
-	case r.places <- struct{}{}:
-		s.freePlace = sync.OnceFunc(func() { <-r.places })
-	case <-r.stop:
-		return false
-	case <-ctx.Done():
-		return false
+	had, _ := driver.TurnOf(ctx).(*turn)
+	for {
+		if r.tenants != nil {
+			u := r.tenants.enter(s.tenant, had)
+			if !u.hasCome() {
+				return u
+			}
+			s.turn = u
+		}
+		select {
+		case r.places <- struct{}{}:
+			s.freePlace = sync.OnceFunc(func() { <-r.places })
+		case <-r.stop:
+			return errStops
+		case <-ctx.Done():
+			return errStops
+		}
+		var ok bool
+		if s.entered, s.leaveGate, ok = r.gate.enter(ctx, r.stop); !ok {
+			return errStops
+		}
+		if s.turn == nil || !s.turn.outdated() {
+			return nil
+		}
+		s.leave()
 	}
-	var ok bool
-	s.entered, s.leaveGate, ok = r.gate.enter(ctx, r.stop)
-	return ok
 }
 
 // ask begins a question to the reconcile hook, and reports false if there are as many as
@@ -79,7 +99,32 @@ func (s *sending) leave() {
 			giveBack()
 		}
 	}
-	s.freePlace, s.leaveGate, s.endQuestion = nil, nil, nil
+	s.leaveTurn()
+	s.freePlace, s.leaveGate, s.endQuestion, s.turn = nil, nil, nil, nil
+}
+
+func (s *sending) leaveTurn() {
+	if s.turn != nil {
+		s.turn.Leave()
+	}
+}
+
+// pause stops the messages of the tenant after an answer about it, and otherwise all.
+func (s *sending) pause(v verdict, g *gate, reason string) {
+	if !v.tenant || s.turn == nil {
+		g.pause(s.entered, v.after, reason)
+		return
+	}
+	s.turn.pause(s.entered, v.after, reason)
+	g.answered(s.entered) // the service takes messages of others
+}
+
+// answered ends the pauses that an answer ends.
+func (s *sending) answered(g *gate) {
+	g.answered(s.entered)
+	if s.turn != nil {
+		s.turn.answered(s.entered)
+	}
 }
 
 // handler is fn for a message that has entered. If it has not, because the reconcile hook
@@ -89,6 +134,7 @@ func (s *sending) handler(fn semel.Handler) semel.Handler {
 		if s.freePlace == nil {
 			return store.Outcome{}, semel.NoEffect(errNotEntered)
 		}
+		defer s.leaveTurn()
 		defer s.freePlace()
 		out, err := fn(ctx, x)
 		if err == nil {

@@ -40,9 +40,12 @@ type Options struct {
 	HashKeys []byte
 
 	Concurrency, InFlight int
-	MaxBytes              int64
-	Drain                 time.Duration
-	SweepEvery            time.Duration // 0: never
+	// TenantRequests limits the requests of one tenant at once, if Calls.TenantHeader is set.
+	// Zero: no limit.
+	TenantRequests int
+	MaxBytes       int64
+	Drain          time.Duration
+	SweepEvery     time.Duration // 0: never
 
 	// Started is called when the broker has answered and has all that is needed. Nil: no call.
 	Started func()
@@ -55,6 +58,8 @@ type Service struct {
 	store   store.Store
 	guard   *semel.Guard
 	gate    *gate
+	tenants *tenants // nil: all messages belong to one
+	told    notices
 	counts  metrics.Registry
 	calls   *metrics.Calls
 	sweeps  metrics.Sweeps
@@ -65,7 +70,7 @@ type Service struct {
 }
 
 // longestPause is the longest time for which an answer about the service stops all
-// messages.
+// messages, or an answer about a tenant those of the tenant.
 const longestPause = 30 * time.Second
 
 // New makes a Service over a store. It does no I/O.
@@ -75,6 +80,9 @@ func New(st store.Store, o Options) (*Service, error) {
 	}
 	s := &Service{opt: o, store: st}
 	s.gate = newGate(longestPause, s.gateChanged)
+	if o.Calls.TenantHeader != "" {
+		s.tenants = newTenants(o.TenantRequests, longestPause, s.tenantWaits)
+	}
 	s.calls = s.counts.Calls(o.Calls.Operation, "")
 	log := semel.LogEvents(o.Log)
 	guard := &semel.Options{
@@ -103,6 +111,7 @@ func (s *Service) Counts() *metrics.Registry { return &s.counts }
 func (s *Service) Serve(ctx context.Context, src driver.Source) error {
 	o := &s.opt
 	run := newRunner(s.guard, s.gate, ctx.Done(), o.Concurrency, max(1, s.consumer().Concurrency/4))
+	run.tenants = s.tenants
 	if o.Reconcile != nil {
 		run.wait = o.ReconcileWait
 	}
