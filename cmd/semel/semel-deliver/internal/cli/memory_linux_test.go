@@ -15,11 +15,11 @@ import (
 	"github.com/semel-go/semel/internal/proctest"
 )
 
-// metric is the value of a metric without labels; -1: there is none.
+// metric is the value of a metric, with its labels if it has some; -1: there is none.
 func metric(t *testing.T, addr, name string) float64 {
 	t.Helper()
 	_, text := get(t, "http://"+addr+"/metrics")
-	m := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindStringSubmatch(text)
+	m := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + ` (\S+)$`).FindStringSubmatch(text)
 	if m == nil {
 		return -1
 	}
@@ -73,7 +73,7 @@ func TestCampaign_SlowServiceAndLargeBacklog_MemoryIsBounded(t *testing.T) {
 	}
 	args := []string{
 		b.args[0], b.args[1], "--to", service.URL, "--store", "memory:", "--admin-listen", "127.0.0.1:0", "--scope", "header:" + orderHeader,
-		"--concurrency", fmt.Sprint(concurrency), "--tenant-requests", "2", "--max-bytes", fmt.Sprint(maxBytes),
+		"--concurrency", fmt.Sprint(concurrency), "--tenant-requests", "2", "--lease", "300ms", "--max-bytes", fmt.Sprint(maxBytes),
 	}
 	cmd, log := proctest.Self(t, roleVar+"=deliver", argsVar+"="+strings.Join(args, "\n"), "GOMEMLIMIT=48MiB", "GOGC=100"), &proctest.Log{}
 	cmd.Stderr = log
@@ -82,6 +82,9 @@ func TestCampaign_SlowServiceAndLargeBacklog_MemoryIsBounded(t *testing.T) {
 	eventually(t, "as many bytes are here as may be, and messages wait for their tenants", func() bool {
 		return metric(t, admin, "semel_message_bytes") > maxBytes-size && metric(t, admin, "semel_limit_tenant_requests_waiting") > 0
 	})
+	const renewals = `semel_store_seconds_count{answered="true",request="renew"}` // ten each 100 ms, so that a limit that fails shows
+	began := metric(t, admin, renewals)
+	eventually(t, "the requests have hung for a while", func() bool { return metric(t, admin, renewals) > began+100 })
 	slow := highWater(p.Pid())
 	goOn()
 	eventually(t, "the service has all messages", func() bool {
