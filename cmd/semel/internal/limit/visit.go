@@ -13,6 +13,8 @@ type Visit struct {
 	Request *http.Request // for people; the package does not use it
 	// Event is the last event of the request's call that has an error, for people, too.
 	Event atomic.Pointer[semel.Event]
+	// Found is the size of the kept answer that the store has given for the request's call.
+	Found atomic.Int64
 	// Replayed is true after the request's call was replayed.
 	Replayed atomic.Bool
 
@@ -112,17 +114,19 @@ func (v *Visit) Spool(n int) error {
 	return nil
 }
 
-// Replays over freeReplay bytes that are held at the same time may have a share of the bytes
-// that the bodies may have: bodies are in files, and replays in memory.
+// Replays over freeReplay bytes that are held at the same time may have one part in replayShare
+// of the bytes that bodies may have. The part is small because replays are in memory, and large
+// bodies are in files.
 const (
 	freeReplay  = 64 << 10
 	replayShare = 4
 )
 
 // Hold counts a replay of n bytes, which is in memory until its client has taken it. End gives
-// the bytes back. A single replay is not refused, however large it is.
+// the bytes back. A second call counts nothing. A single replay is not refused, however large it
+// is.
 func (v *Visit) Hold(n int64) error {
-	if v == nil || v.ended || n <= freeReplay {
+	if v == nil || v.ended || v.held > 0 || n <= freeReplay {
 		return nil
 	}
 	over := func(held, most int64) bool { return most > 0 && held > 0 && held+n > most/replayShare }

@@ -84,6 +84,10 @@ func (d *router) ignoreUpgrade(h http.Header) {
 	}
 }
 
+// errReplaysFull says that a limit refuses a replay. The operation is done, so that this is no
+// refusal of the request itself.
+var errReplaysFull = errors.New("the replays in memory have their share of the limit")
+
 // limited returns the refusal of a request that a limit refuses.
 func limited(err error) (semelhttp.Problem, bool) {
 	e, ok := errors.AsType[*limit.Error](err)
@@ -91,7 +95,10 @@ func limited(err error) (semelhttp.Problem, bool) {
 		return semelhttp.Problem{}, false
 	}
 	p := problem.Overloaded
-	if e.Kind.Tenant() {
+	switch {
+	case errors.Is(err, errReplaysFull):
+		p = problem.ReplaysFull
+	case e.Kind.Tenant():
 		p = problem.TenantLimit
 	}
 	p.RetryAfter, p.Err = e.After, err

@@ -110,9 +110,22 @@ func (p *Proxy) http(r *config.Route) *semelhttp.Options {
 		o.KeyFrom = keyFrom(r.KeyFrom)
 	}
 	if p.authorize != nil {
-		o.Authorize = p.authorize.Authorize
+		o.Authorize = p.mayReplay
 	}
 	return o
+}
+
+// mayReplay asks the authorize hook about a replay, which counts before: it is in memory while
+// the hook is asked, and a flood of replays makes the hook slow.
+func (p *Proxy) mayReplay(r *http.Request) error {
+	if v := limit.FromContext(r.Context()); v != nil && v.Replayed.Load() {
+		n := v.Found.Load()
+		if err := v.Hold(n); err != nil {
+			v.Keep(n) // the store has read it
+			return fmt.Errorf("%w: %w", errReplaysFull, err)
+		}
+	}
+	return p.authorize.Authorize(r)
 }
 
 // tenant names the tenant of a request, and counts the request for its limits.

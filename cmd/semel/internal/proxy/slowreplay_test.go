@@ -5,8 +5,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // A replay is in memory until its client has taken it. Clients that do not read must not fill
@@ -66,4 +69,51 @@ func TestReplay_ClientsDoNotRead_FurtherOnesAreRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A replay is in memory while the authorize hook is asked, too, and a flood makes the hook slow.
+func TestReplay_HookIsSlow_FurtherOnesAreRefused(t *testing.T) {
+	const size = 12 << 20
+	large := func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusCreated)
+		_, _ = w.Write(make([]byte, size))
+	}
+	var asked atomic.Int64
+	allow := make(chan struct{})
+	auth := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		select {
+		case <-allow:
+		case <-r.Context().Done():
+		}
+	}))
+	defer auth.Close()
+	s := play(t, large, byTenant+"tenant-spool: 100MiB\ntenant-bytes: 0\nrefusal-pause: 10s\nmax-outcome: 16MiB\nauthorize-timeout: 20s\nauthorize-url: "+auth.URL+"\n")
+	if r := s.pay("k", "X-Tenant", "ann"); r.status != 201 {
+		t.Fatalf("%d %.200s", r.status, r.body)
+	}
+	replies := make(chan reply, 6)
+	for range cap(replies) {
+		go func() { replies <- s.pay("k", "X-Tenant", "ann") }()
+	}
+	for range cap(replies) - 2 { // two hold 24 MiB of the 25
+		select {
+		case r := <-replies:
+			if r.status != 503 || !strings.Contains(r.body, `"replays_full"`) || r.header.Get("Semel-Refusal") != "replays_full" || r.header.Get("Retry-After") == "" {
+				t.Errorf("%d %v %.300s", r.status, r.header, r.body)
+			}
+		case <-time.After(8 * time.Second): // refusals of tenants wait for longer, but not these
+			t.Error("a replay waits for the hook, although two others do")
+		}
+	}
+	if n := asked.Load(); n > 2 {
+		t.Errorf("the hook was asked about %d replays at a time", n)
+	}
+	close(allow)
+	for range 2 {
+		if r := <-replies; !r.replayed() || len(r.body) != size {
+			t.Errorf("%d %v, %d bytes", r.status, r.header, len(r.body))
+		}
+	}
+	eventually(t, "the bytes are free again", func() bool { return s.pay("k", "X-Tenant", "ann").replayed() })
 }
