@@ -61,3 +61,24 @@ func TestAuthorize_CannotConnect_ErrorShowsNoURL(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// The peer of a Unix socket has no address, so that a trusted gateway's is all there is.
+func TestAuthorize_UnixPeer_TrustedForSent(t *testing.T) {
+	for _, trust := range []bool{true, false} {
+		var got http.Header
+		h := to(t, time.Minute, func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Clone() })
+		if trust {
+			h.TrustForwarded()
+		}
+		r := httptest.NewRequest("POST", "/pay", nil)
+		r.RemoteAddr = "@"
+		r.Header.Set("X-Forwarded-For", "192.0.2.7")
+		want := ""
+		if trust {
+			want = "192.0.2.7"
+		}
+		if err := h.Authorize(r); err != nil || got.Get("X-Forwarded-For") != want {
+			t.Errorf("trust %v: asked with %v, %v", trust, got, err)
+		}
+	}
+}

@@ -115,7 +115,11 @@ func (h *Hook) asked(r *http.Request) http.Header {
 			out[name] = v
 		}
 	}
-	if v := r.Header["X-Forwarded-For"]; len(v) > 0 && err == nil {
+	switch v := r.Header["X-Forwarded-For"]; {
+	case len(v) == 0:
+	case err != nil: // the peer of a Unix socket has no address
+		out["X-Forwarded-For"] = v
+	default:
 		out.Set("X-Forwarded-For", strings.Join(v, ", ")+", "+via)
 	}
 	return out

@@ -99,4 +99,8 @@ func (u *Upstream) forwarded(pr *httputil.ProxyRequest) {
 			out[name] = v
 		}
 	}
+	// SetXForwarded removes the addresses if the peer has none, as on a Unix socket.
+	if v := in["X-Forwarded-For"]; len(v) > 0 && len(out["X-Forwarded-For"]) == 0 {
+		out["X-Forwarded-For"] = v
+	}
 }

@@ -1,8 +1,12 @@
 package upstream_test
 
 import (
+	"context"
 	"io"
+	"net"
 	"net/http"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -117,5 +121,46 @@ func TestTrustForwarded_HeadersPassedOn(t *testing.T) {
 	h = last().Header
 	if h.Get("X-Forwarded-For") != "127.0.0.1" || "http://"+h.Get("X-Forwarded-Host") != f.URL || h.Get("X-Forwarded-Proto") != "http" {
 		t.Errorf("with none: got %v", h)
+	}
+}
+
+// The peer of a Unix socket has no address to add. The addresses that the gateway has sent stay.
+func TestTrustForwarded_UnixSocket_ForPassedOn(t *testing.T) {
+	address, last, _ := seeing(t)
+	for _, trust := range []bool{true, false} {
+		f := newFront(t, address, nil, time.Minute, func(o *upstream.Options) { o.TrustForwarded = trust })
+		path := filepath.Join(t.TempDir(), "s")
+		l, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		onSocket := &http.Server{Handler: f.Config.Handler}
+		defer onSocket.Close()
+		go func() { _ = onSocket.Serve(l) }()
+		client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		}}}
+		for _, key := range []string{"k", ""} {
+			req, err := http.NewRequest("POST", "http://shop.example/", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header = http.Header{"X-Forwarded-For": {"192.0.2.7", "192.0.2.8"}, "X-Forwarded-Host": {"pay.example"}, "Idempotency-Key": {key}}
+			if key == "" {
+				req.Header.Del("Idempotency-Key")
+			}
+			res, err := client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = res.Body.Close()
+			var want []string
+			if trust {
+				want = []string{"192.0.2.7", "192.0.2.8"}
+			}
+			if got := last().Header["X-Forwarded-For"]; !slices.Equal(got, want) {
+				t.Errorf("trust %v, key %q: the service got %q, want %q", trust, key, got, want)
+			}
+		}
 	}
 }
