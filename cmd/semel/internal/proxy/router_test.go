@@ -177,3 +177,16 @@ func TestKeyHeader_Twice_Refused(t *testing.T) {
 		t.Errorf("the service was asked %d times", n)
 	}
 }
+
+// A service that reads SM_User as SM_USER takes the trailer for the tenant, too.
+func TestTrailer_LooksProtectedWithUnderscore_Dropped(t *testing.T) {
+	s := play(t, created(), "scope: header:SM_USER\n")
+	res := raw(t, s.URL, "POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nSM_USER: ann\r\nTransfer-Encoding: chunked\r\nTrailer: SM_USER, SM-User, X-Sum\r\n\r\n"+
+		"0\r\nSM_USER: bob\r\nSM-User: bob\r\nX-Sum: 42\r\n\r\n")
+	if res.StatusCode != 201 {
+		t.Fatalf("%+v", res)
+	}
+	if got := s.backend.seen[0].Trailer; len(got) != 1 || got.Get("X-Sum") != "42" {
+		t.Errorf("the service got the trailers %v", got)
+	}
+}

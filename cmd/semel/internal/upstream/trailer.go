@@ -39,12 +39,18 @@ func (u *Upstream) trailers(pr *httputil.ProxyRequest) {
 // that some servers mistake for a protected header or for a header that only the
 // proxy may set, and a trailer that HTTP forbids.
 func (u *Upstream) trailerAllowed(name string) bool {
-	name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
+	name = hyphened(name)
 	switch name {
 	case "Content-Length", "Transfer-Encoding", "Trailer":
 		return false
 	}
-	return !strings.HasPrefix(name, OwnPrefix) && !u.opt.Protected[name]
+	return !strings.HasPrefix(name, OwnPrefix) && !u.protected[name]
+}
+
+// hyphened is the form that all names share which some servers take for one name: with hyphens
+// for underscores.
+func hyphened(name string) string {
+	return http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
 }
 
 // trailerBody is a body that copies the trailers at its end. httputil closes the

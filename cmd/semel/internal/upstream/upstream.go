@@ -30,7 +30,8 @@ type Options struct {
 	// proxy replaces them.
 	TrustForwarded bool
 	// Protected are the canonical names of headers that decide the tenant or the
-	// key of a request. A trailer must not have such a name. Nil: none.
+	// key of a request. A trailer must not have such a name, with hyphens or underscores.
+	// Nil: none.
 	Protected map[string]bool
 	// Idle is how long an idle connection is kept. Zero: without limit.
 	Idle time.Duration
@@ -47,9 +48,10 @@ type Options struct {
 
 // Upstream is the service that the proxy protects. Safe for concurrent use.
 type Upstream struct {
-	opt   Options
-	base  *http.Transport
-	proxy *httputil.ReverseProxy
+	opt       Options
+	protected map[string]bool // Options.Protected, hyphened
+	base      *http.Transport
+	proxy     *httputil.ReverseProxy
 
 	warnOfEnd sync.Once // see endsWithConnection
 
@@ -65,7 +67,10 @@ func New(o Options) *Upstream {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	u := &Upstream{opt: o}
+	u := &Upstream{opt: o, protected: map[string]bool{}}
+	for name := range o.Protected {
+		u.protected[hyphened(name)] = true
+	}
 	u.stopped, u.stop = context.WithCancel(context.Background())
 	u.base = newTransport(o.Idle, o.TLS)
 	u.proxy = &httputil.ReverseProxy{
