@@ -31,7 +31,7 @@ REQUESTS WITHOUT A KEY (--require-key)
 
 A POST without a key passes unprotected, because the log-in form of a page sends none. The first is logged, and semel_unkeyed_requests_total counts all. Once all clients of a path send keys, set require-key in its rule: a client that forgets the key is then answered 400, instead of a second charge. Give --require-key as a flag for a service that only programs call.
 
-With --key-from the key of a request without a key header is looked for in its JSON body. If require-key is not set, these requests have no key and pass: one without the tenant of --scope (no header, or no bearer token), one without a field of --key-from, one without a body, and one whose body is no JSON object. Refused are: a wrong tenant or token (401), a body whose key could be there but cannot be read, such as compressed JSON or a field that occurs twice (400), and a body over --max-body (413), unless its Content-Type names another type than JSON and its Content-Length is given.
+With --key-from the key of a request without a key header is looked for in its JSON body. If require-key is not set, these requests have no key and pass: one without the tenant of --scope (no header, or no bearer token), one without a field of --key-from, one without a body, and one whose body is no JSON object. Refused are: a wrong tenant or token (401), a body whose key could be there but cannot be read, such as compressed JSON, a field that occurs twice, or a member whose name differs from that of a field in capitals only, which many services read as the field (400), and a body over --max-body (413), unless its Content-Type names another type than JSON and its Content-Length is given.
 
 TRY IT FIRST (--observe)
 

@@ -55,7 +55,7 @@ func hasOtherType(r *http.Request) bool {
 // keyFrom derives the key of a request from fields of its JSON body, by a hash.
 // The key is empty if a field is missing, null or empty, or if the body is no JSON object.
 // A body is refused if the service could find a field in it that keyFrom does not find, such as
-// compressed JSON.
+// compressed JSON, or a member whose name differs from that of a field in capitals only.
 func keyFrom(paths []string) func(*http.Request, io.Reader) (string, error) {
 	return func(r *http.Request, body io.Reader) (string, error) {
 		if sized, ok := body.(interface{ Size() int64 }); ok && sized.Size() > parseFree {
@@ -162,6 +162,8 @@ func (f *fieldReader) object(prefix string) error {
 				return errNotObject
 			}
 			seen[name] = true
+		} else if want, ok := f.otherCapitals(prefix, name); ok {
+			return &otherCapitalsError{want: prefix + want, sent: path}
 		}
 		if err := f.value(path, wanted, inside); err != nil {
 			return err
@@ -171,6 +173,28 @@ func (f *fieldReader) object(prefix string) error {
 		return errNotObject
 	}
 	return nil
+}
+
+// otherCapitals returns the name on the way to a value that a member has in other capitals.
+// Many services, such as those of encoding/json and ASP.NET Core, read both as one name.
+func (f *fieldReader) otherCapitals(prefix, name string) (want string, ok bool) {
+	for _, path := range f.paths {
+		if rest, below := strings.CutPrefix(path, prefix); below {
+			if want, _, _ = strings.Cut(rest, "."); strings.EqualFold(want, name) {
+				return want, true
+			}
+		}
+	}
+	return "", false
+}
+
+// otherCapitalsError reports a member that the service may take for another one.
+type otherCapitalsError struct{ want, sent string } // paths
+
+// Error names both spellings. Their letters are those of the option, so that a client may see
+// the text.
+func (e *otherCapitalsError) Error() string {
+	return fmt.Sprintf("the member %q has the name of the field %q in other capitals, and the service may take one for the other; write %q", e.sent, e.want, e.want)
 }
 
 // value reads the value of a member.

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -62,7 +63,7 @@ func TestKeyFrom_InvalidTexts_AreRefused(t *testing.T) {
 }
 
 func TestKeyFrom_MissingField_NoKey(t *testing.T) {
-	for _, doc := range []string{`{}`, `{"id":null}`, `{"ID":"x"}`, `{"id":""}`} {
+	for _, doc := range []string{`{}`, `{"id":null}`, `{"x.ID":"x"}`, `{"id":""}`} {
 		if got := key(t, doc, "id"); got != "" {
 			t.Errorf("%s: %q", doc, got)
 		}
@@ -146,5 +147,29 @@ func TestKeyFrom_StopWhileWaiting_IsUnavailable(t *testing.T) {
 	doc := strings.NewReader(`{"id":"` + strings.Repeat("x", 2*parseFree) + `"}`)
 	if _, err := keyFrom([]string{"id"})(r, doc); !errors.Is(err, semel.ErrUnavailable) {
 		t.Errorf("%v, want ErrUnavailable", err)
+	}
+}
+
+// Many services read "ID" as "id", and use the last of both. The proxy would find another key
+// than they do, or none.
+func TestKeyFrom_OtherCapitals_Refused(t *testing.T) {
+	for doc, names := range map[string][2]string{
+		`{"ID":"a"}`: {"id", "ID"}, `{"id":"a","Id":"b"}`: {"id", "Id"}, `{"Id":"b","id":"a"}`: {"id", "Id"}, `{"iD":{}}`: {"id", "iD"},
+		`{"Order":{"no":1}}`: {"order", "Order"}, `{"order":{"NO":1}}`: {"order.no", "order.NO"}, `{"order":{"no":1,"No":2}}`: {"order.no", "order.No"},
+		`{"order":{"no":1},"ORDER":7}`: {"order", "ORDER"},
+	} {
+		k, err := keyFrom([]string{"id", "order.no"})(nil, strings.NewReader(doc))
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q", names[0])) || !strings.Contains(err.Error(), fmt.Sprintf("%q", names[1])) {
+			t.Errorf("%s: the key %q, %v", doc, k, err)
+		}
+	}
+	for doc, paths := range map[string][]string{
+		`{"id":"a","ID":"b"}`:                          {"id", "ID"}, // the operator says that they are two fields
+		`{"id":"a","x":{"ID":"b"}}`:                    {"id"},
+		`{"order":{"no":1,"ORDER":2},"NO":3,"x.no":4}`: {"order.no"},
+	} {
+		if key(t, doc, paths...) == "" {
+			t.Errorf("%s: no key", doc)
+		}
 	}
 }

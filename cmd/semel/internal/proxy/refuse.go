@@ -38,6 +38,10 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, why semelhttp.Pro
 		}
 	case semelhttp.CodeReplayForbidden:
 		p.denied(w, &why)
+	case semelhttp.CodePayloadMalformed:
+		if e, ok := errors.AsType[*otherCapitalsError](why.Err); ok {
+			why.Detail = "In the request body " + e.Error() + ". Nothing was done."
+		}
 	case semelhttp.CodeBodyUnreadable:
 		if errors.Is(why.Err, errBodyTimeout) {
 			cause := why.Err

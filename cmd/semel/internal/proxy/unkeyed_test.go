@@ -107,3 +107,20 @@ func TestKeyFrom_RequestWithoutKey_Passes(t *testing.T) {
 		t.Errorf("a duplicate reached the service")
 	}
 }
+
+// The client learns which member it has to write in another way.
+func TestKeyFrom_OtherCapitals_400NamesBothSpellings(t *testing.T) {
+	s := play(t, created(), "scope: single\nkey-from: [order.id]\n")
+	for range 2 {
+		r := s.send("POST", "/orders", `{"order":{"ID":"o-1"},"cents":1}`)
+		if r.status != 400 || !strings.Contains(r.body, `"payload_malformed"`) || !strings.Contains(r.body, `\"order.ID\"`) || !strings.Contains(r.body, `\"order.id\"`) || !strings.Contains(r.body, "Nothing was done") {
+			t.Errorf("%+v", r)
+		}
+	}
+	if n := s.backend.count(); n != 0 {
+		t.Errorf("the service got %d requests", n)
+	}
+	if r := s.send("POST", "/orders", `{"order":{"id":"o-1"},"cents":1}`); r.status != 201 {
+		t.Errorf("%+v", r)
+	}
+}
