@@ -244,7 +244,7 @@ func TestInspectResolve_NotParked_NamesNextStep(t *testing.T) {
 	url, st := seed(t)
 	for key, want := range map[string]string{
 		"done":     "the record is completed, and only a parked (unknown) one can be resolved; its fence is FENCE; nothing is to be done. To look at it: semel inspect get done --operation http --tenant ann --store URL\n",
-		"failed":   "the record is failed, and only a parked (unknown) one can be resolved; its fence is FENCE; to let it run again: semel inspect reopen failed --operation http --tenant ann --store URL --fence FENCE --reason TEXT\n",
+		"failed":   "the record is failed, and only a parked (unknown) one can be resolved; its fence is FENCE; to let it run again: semel inspect reopen failed --operation http --tenant ann --store URL --fence FENCE --reason TEXT --retention 7d\n",
 		"released": "the record is released, and only a parked (unknown) one can be resolved; its fence is FENCE; look at it: semel inspect get released --operation http --tenant ann --store URL\n",
 	} {
 		fence := fenceOf(t, st, key)

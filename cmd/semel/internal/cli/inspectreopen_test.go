@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
@@ -76,5 +77,26 @@ func TestInspectReopen_StepRecorded_IsRefused(t *testing.T) {
 	r := command(t, "inspect", "reopen", "o1", "--tenant", "ann", "--store", url, "--fence", fence, "--reason", "r")
 	if r.code != program.ExitFailed || !strings.Contains(r.stderr, "nothing was changed: the call has recorded steps (charge)") || !strings.Contains(r.stderr, "look at it: semel inspect get o1") || fenceOf(t, st, "o1") != fence {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A redriven message can come days later. If the record has expired by then, its steps run again.
+func TestInspectReopen_Default_KeepsRecordedStepsForAWeek(t *testing.T) {
+	url, st := seed(t)
+	g, err := semel.New(st, &semel.Options{Retention: 7 * 24 * time.Hour, MaxAttempts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = semel.Once(t.Context(), g, semel.Call{Operation: "http", Tenant: "ann", Key: "o1", Payload: semel.NoPayload()}, func(ctx context.Context, x *semel.Execution) error {
+		_ = semel.Once(ctx, g, x.Step("charge"), func(context.Context, *semel.Execution) error { return nil })
+		return errors.New("the stock does not answer")
+	})
+	r := command(t, "inspect", "reopen", "o1", "--tenant", "ann", "--store", url, "--fence", fenceOf(t, st, "o1"), "--reason", "it answers again")
+	f, err := st.Get(t.Context(), store.Key{Operation: "http", Tenant: "ann", Value: "o1"})
+	if r.code != program.ExitOK || err != nil || f.Record.State != store.Released {
+		t.Fatalf("%+v; the record is %v, %v", r, f.Record.State, err)
+	}
+	if kept := f.Record.Expires.Sub(f.Now); kept < 7*24*time.Hour-time.Minute {
+		t.Errorf("the record and its step are kept for %v", kept)
 	}
 }

@@ -158,7 +158,7 @@ func (c *inspectResolveCmd) changed(f *store.Found) error {
 	case store.Completed:
 		next = "nothing is to be done. To look at it: " + c.getCommand(r.Key)
 	case store.Failed:
-		next = "to let it run again: " + c.recordCommand("semel inspect reopen", r.Key, fmt.Sprintf(" --fence %d --reason TEXT", r.Fence))
+		next = "to let it run again: " + c.recordCommand("semel inspect reopen", r.Key, fmt.Sprintf(" --fence %d --reason TEXT --retention 7d", r.Fence))
 	}
 	return &decisionError{why, next}
 }
