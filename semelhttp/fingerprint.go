@@ -35,6 +35,10 @@ var defaultFingerprintHeaders = []string{
 	"X-Github-Event", "X-Gitlab-Event", "X-Gitea-Event", "X-Shopify-Topic", "X-Wc-Webhook-Topic",
 }
 
+// UsualFingerprintHeaders are the headers that requests with one key must have in common if
+// Options.FingerprintHeaders is nil.
+func UsualFingerprintHeaders() []string { return slices.Clone(defaultFingerprintHeaders) }
+
 // fingerprint hashes the default payload: method, path, query, media type, the
 // headers of Options.FingerprintHeaders, each with its length before it, and the body.
 // The body is hashed while it is spooled; a multipart body is read again, by its

@@ -24,3 +24,27 @@ func TestRule_HostInCapitalsOrWithDot_Applies(t *testing.T) {
 		}
 	}
 }
+
+// A gateway can send one Host for all sites, and a service choose the site by X-Forwarded-Host.
+func TestTrustForwarded_OtherForwardedHost_IsAnotherRequest(t *testing.T) {
+	for doc, other := range map[string]int{
+		"trust-forwarded: true\n": 422,
+		"trust-forwarded: true\nfingerprint-headers: [host, If-Match]\n":         422,
+		"trust-forwarded: true\nfingerprint-headers: [Host, X-Forwarded-Host]\n": 422,
+		"trust-forwarded: true\nfingerprint-headers: [If-Match]\n":               201, // the names are of one service
+		"": 201, // the service gets the Host
+	} {
+		s := play(t, created(), "scope: single\n"+doc)
+		for _, status := range []int{201, 201} {
+			if r := s.pay("order-17", "X-Forwarded-Host", "a.example"); r.status != status {
+				t.Fatalf("%q: %+v", doc, r)
+			}
+		}
+		if r := s.pay("order-17", "X-Forwarded-Host", "b.example"); r.status != other || r.replayed() != (other == 201) {
+			t.Errorf("%q: the other site got %+v", doc, r)
+		}
+		if n := s.backend.count(); n != 1 {
+			t.Errorf("%q: the service got %d requests", doc, n)
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/metrics"
 	"github.com/semel-go/semel/cmd/semel/internal/scope"
 	"github.com/semel-go/semel/cmd/semel/internal/upstream"
+	"github.com/semel-go/semel/internal/httpname"
 	"github.com/semel-go/semel/semelhttp"
 	"github.com/semel-go/semel/store"
 )
@@ -101,7 +102,7 @@ func (p *Proxy) http(r *config.Route) *semelhttp.Options {
 		HoldFlush: true, // httputil.ReverseProxy flushes answers of unknown length
 		Refuse:    p.refuse,
 
-		FingerprintHeaders: c.FingerprintHeaders, RefusalOrigins: c.RefusalOrigins,
+		FingerprintHeaders: compared(c), RefusalOrigins: c.RefusalOrigins,
 	}
 	if len(c.ReplayHeaders) > 0 {
 		o.ReplayHeaders = slices.Concat(semelhttp.UsualReplayHeaders(), c.ReplayHeaders)
@@ -114,6 +115,26 @@ func (p *Proxy) http(r *config.Route) *semelhttp.Options {
 	}
 	return o
 }
+
+// compared are the headers that requests with one key must have in common. Nil: the usual ones.
+// With trust-forwarded a service may choose a site by X-Forwarded-Host, and all sites may have
+// one Host, so that it counts where Host counts.
+func compared(c *config.Config) []string {
+	names := c.FingerprintHeaders
+	if !c.TrustForwarded {
+		return names
+	}
+	if names == nil {
+		names = semelhttp.UsualFingerprintHeaders()
+	}
+	names = httpname.Canonical(names)
+	if !slices.Contains(names, "Host") || slices.Contains(names, forwardedHost) {
+		return names
+	}
+	return append(names, forwardedHost)
+}
+
+const forwardedHost = "X-Forwarded-Host"
 
 // mayReplay asks the authorize hook about a replay, which counts before: it is in memory while
 // the hook is asked, and a flood of replays makes the hook slow.
