@@ -17,7 +17,8 @@ import (
 
 // Options configures Middleware and Accept. Nil and zero fields mean the defaults.
 type Options struct {
-	// Operation returns the operation of a request. Nil: Route.
+	// Operation returns the operation of a request. Nil: Route. Each of Methods is then an
+	// operation of its own.
 	Operation func(r *http.Request) string
 	// Methods are the protected methods; other requests pass through. Capitals do not
 	// count, and a header such as X-HTTP-Method-Override counts as a second method.
@@ -130,11 +131,11 @@ func (o *Options) config() (*config, error) {
 	if o != nil {
 		c.Options = *o
 	}
-	if c.Operation == nil {
-		c.Operation = Route
-	}
 	if len(c.Methods) == 0 {
 		c.Methods = []string{http.MethodPost, http.MethodPatch}
+	}
+	if c.Operation == nil {
+		c.Operation = routeWith(c.Methods)
 	}
 	if len(c.KeyHeaders) == 0 {
 		c.KeyHeaders = []string{defaultKeyHeader}

@@ -122,18 +122,31 @@ type TenantFunc func(r *http.Request) (string, error)
 
 // Route names the operation after the pattern that matched the request, such as
 // "POST /payments/{id}". If the pattern has no method, Route puts the request's
-// method before it, in capitals; a method that is neither in RFC 9110 nor PATCH, QUERY or one
-// of WebDAV is OTHER, so that clients cannot make operations without end. Route is empty
+// method before it, in capitals; a method that is not in RFC 9110, PATCH, QUERY or one of
+// WebDAV (RFC 4918) is OTHER, so that clients cannot make operations without end. Route is empty
 // unless an http.ServeMux has matched the request, so wrap the handlers and not the ServeMux.
-func Route(r *http.Request) string {
+func Route(r *http.Request) string { return route(r, nil) }
+
+// route is Route, and knows further methods, which are in capitals.
+func route(r *http.Request, methods []string) string {
 	if r.Pattern == "" || strings.ContainsAny(r.Pattern, " \t") {
 		return r.Pattern
 	}
 	method := strings.ToUpper(r.Method)
-	if !slices.Contains(knownMethods, method) {
+	if !slices.Contains(knownMethods, method) && !slices.Contains(methods, method) {
 		method = "OTHER"
 	}
 	return method + " " + r.Pattern
+}
+
+// routeWith returns Route for a handler that protects these methods: each of them is an operation
+// of its own.
+func routeWith(methods []string) func(r *http.Request) string {
+	capitals := make([]string, len(methods))
+	for i, m := range methods {
+		capitals[i] = strings.ToUpper(m)
+	}
+	return func(r *http.Request) string { return route(r, capitals) }
 }
 
 var knownMethods = []string{
