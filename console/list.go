@@ -43,6 +43,13 @@ func (l list) Count() string {
 	return strconv.Itoa(len(l.Entries))
 }
 
+// Unnumbered is the list without the number of its unreadable records, for a page that says it
+// elsewhere.
+func (l list) Unnumbered() list {
+	l.Unreadable = 0
+	return l
+}
+
 // searchTime is how long a search may read the store.
 const searchTime = 5 * time.Second
 
@@ -110,7 +117,6 @@ func (c *Console) overview(ctx context.Context, _ *http.Request) (any, error) {
 	if data.Sagas, err = c.inDoubt(ctx, true); err != nil {
 		return nil, err
 	}
-	data.Sagas.Unreadable = 0 // they count with the calls
 	for _, l := range []list{data.Calls, data.Sagas} {
 		slices.SortFunc(l.Entries, func(a, b entry) int { return a.Updated.Compare(b.Updated) })
 	}

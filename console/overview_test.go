@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,5 +84,36 @@ func TestRecords_SearchAndExpired_StoreFindsThem(t *testing.T) {
 		if st.listed != want {
 			t.Errorf("%s: the store gave %d records, want %d", path, st.listed, want)
 		}
+	}
+}
+
+// unlisted is a store of which a record in doubt cannot be read.
+type unlisted struct{ *memstore.Store }
+
+func (u unlisted) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found, error] {
+	return func(yield func(store.Found, error) bool) {
+		for found, err := range u.Store.List(ctx, f) {
+			if !yield(found, err) {
+				return
+			}
+		}
+		yield(store.Found{}, errUnreadable)
+	}
+}
+
+// Nobody knows whether a record that cannot be read is a saga, so no list may say that there is
+// none. The number of such records is said once.
+func TestOverview_RecordCannotBeRead_SagasMayBeStuck(t *testing.T) {
+	s := serve(t, unlisted{memstore.New(nil)}, console.Options{})
+	page := s.get("")
+	s.want(page, http.StatusOK, `<strong>In doubt</strong> <span class="state in-doubt">0&#43;</span>`, `<strong>Stuck</strong> <span class="state stuck">0&#43;</span>`,
+		`Stuck sagas <span class="count">0&#43;</span>`, "1 records cannot be read")
+	for _, wrong := range []string{"</strong> none", "No saga is stuck", "No call is in doubt"} {
+		if strings.Contains(page.body, wrong) {
+			t.Errorf("the page says %q", wrong)
+		}
+	}
+	if n := strings.Count(page.body, "cannot be read"); n != 1 {
+		t.Errorf("the page says %d times that a record cannot be read", n)
 	}
 }
