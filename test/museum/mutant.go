@@ -75,7 +75,7 @@ const (
 // All is the whole collection, in the order of the topics.
 func All() []Mutant {
 	return slices.Concat(claims, swaps, formerOwners, leases, settlements, unreadables, fences, fingerprints, policies, scopes, replays, tombstones, frameworks,
-		outages, attempts, waits, derivations, steps, sagas, sagaRecords, sagaShards, reservations, reconciliations, sweeps, transactions, doors, resultHeaders, clients, sidecars, deliveries, tenantDeliveries, consumers, sqlites, coalescers,
+		outages, attempts, waits, derivations, steps, sagas, sagaRecords, sagaShards, reservations, reconciliations, sweeps, transactions, doors, resultHeaders, clients, sidecars, sidecarRequests, deliveries, tenantDeliveries, consumers, sqlites, coalescers,
 		caches, shardings, observers, imports, moves, redises, dynamos, dynamoObjects, kafkas, watermills, lambdas, rpcs,
 		postgreses, postgresTxs, postgresBatches, postgresAttempts, postgresEnds, adapters, rabbits, jetStreams, pulsars, outboxes, outboxOutages, outboxCalls, consoles, telemetries, encryptions, hashedKeys, erasures, audits, programs, environments)
 }

@@ -103,7 +103,7 @@ var scopes = []Mutant{
 	},
 	{
 		Name: "a client makes operations without end", Rule: "limits",
-		Dir: door, Func: "Route", Package: door, Run: "TestRoute_MethodsWithoutEnd",
+		Dir: door, Func: "route", Package: door, Run: "TestRoute_MethodsWithoutEnd",
 		Old: `method = "OTHER"`, New: "_ = method",
 	},
 }

@@ -169,7 +169,7 @@ var sidecars = []Mutant{
 	{
 		Name: "a trailer is a header that decides", Rule: "scope",
 		Dir: upstream, Func: "(*Upstream).trailerAllowed", Package: sidecar, Run: "TestTrailer_ProtectedName_Dropped",
-		Old: "&& !u.opt.Protected[name]", New: "",
+		Old: "&& !u.protected[name]", New: "",
 	},
 	{
 		Name: "what was sent on an earlier connection does not count", Rule: "rule 9",
