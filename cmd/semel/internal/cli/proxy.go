@@ -52,7 +52,7 @@ func (c *proxyCmd) plan(log *slog.Logger) (*plan, error) {
 	p := &plan{config: cfg}
 	errs := []error{err}
 	p.rule, err = scope.Parse(cfg.Scope, cfg.Where("scope"))
-	errs = append(errs, err)
+	errs = append(errs, err, proxy.CheckHeaders(cfg, p.rule))
 	p.store, err = storeurl.Parse(cfg.Store, cfg.Where("store"))
 	errs = append(errs, err)
 	if err == nil && cfg.Parks() {

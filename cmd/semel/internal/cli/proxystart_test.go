@@ -86,3 +86,10 @@ func TestParse_SecretInQuery_NotShown(t *testing.T) {
 		}
 	}
 }
+
+func TestProxy_HeaderAlwaysRefused_IsMistake(t *testing.T) {
+	r := command(t, "proxy", "--upstream", "http://127.0.0.1:1", "--store", "sqlite:/none/semel.db", "--scope", "header:X_Forwarded_For")
+	if r.code != program.ExitUsage || !strings.Contains(r.stderr, `--scope: "X_forwarded_for": `) || !strings.Contains(r.stderr, `"X-Forwarded-For"`) {
+		t.Errorf("%+v", r)
+	}
+}

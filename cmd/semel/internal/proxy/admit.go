@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"net/textproto"
@@ -15,6 +16,9 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/limit"
 	"github.com/semel-go/semel/cmd/semel/internal/metrics"
 	"github.com/semel-go/semel/cmd/semel/internal/problem"
+	"github.com/semel-go/semel/cmd/semel/internal/scope"
+	"github.com/semel-go/semel/cmd/semel/internal/upstream"
+	"github.com/semel-go/semel/internal/httpname"
 	"github.com/semel-go/semel/semelhttp"
 )
 
@@ -42,6 +46,25 @@ func (p *peers) allow(r *http.Request) bool {
 	}
 	addr := from.Addr().Unmap().WithZone("")
 	return slices.ContainsFunc(p.networks, func(n netip.Prefix) bool { return n.Contains(addr) })
+}
+
+// CheckHeaders returns an error for each option that names a header with which each request
+// would be refused, because its name looks like another one that is protected.
+func CheckHeaders(c *config.Config, rule scope.Rule) error {
+	protected := protectedNames(c.KeyHeaders, rule.Headers(), c.Protected)
+	var errs []error
+	check := func(option string, names []string) {
+		for _, name := range httpname.Canonical(names) {
+			plain := hyphened(name)
+			if plain != name && (protected[plain] || strings.HasPrefix(plain, upstream.OwnPrefix)) {
+				errs = append(errs, &input.Error{Field: c.Where(option), Value: name, Want: fmt.Sprintf("each request that has this header would be refused, because many services take it for %q, which is protected, too; use one of the names", plain)})
+			}
+		}
+	}
+	check("scope", rule.Headers())
+	check("key-headers", c.KeyHeaders)
+	check("protected-headers", c.Protected)
+	return errors.Join(errs...)
 }
 
 // reserved reports whether a client uses a key that only the proxy makes. A quoted

@@ -7,6 +7,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/semel-go/semel/cmd/semel/internal/config"
+	"github.com/semel-go/semel/cmd/semel/internal/proxy"
+	"github.com/semel-go/semel/cmd/semel/internal/scope"
 )
 
 const byTenant = "scope: header:X-Tenant\n"
@@ -188,5 +192,34 @@ func TestTrailer_LooksProtectedWithUnderscore_Dropped(t *testing.T) {
 	}
 	if got := s.backend.seen[0].Trailer; len(got) != 1 || got.Get("X-Sum") != "42" {
 		t.Errorf("the service got the trailers %v", got)
+	}
+}
+
+// With such names the proxy would refuse each request that has one, and say nothing.
+func TestCheckHeaders_NameAlwaysRefused_IsMistake(t *testing.T) {
+	for doc, want := range map[string]string{
+		"scope: header:SM_USER\nprotected-headers: [SM-USER]\n":                                                     `scope: "Sm_user"`,
+		"scope: header:X_Forwarded_For\n":                                                                           `scope: "X_forwarded_for"`,
+		"scope: single\nkey-headers: [Idempotency_Key, Idempotency-Key]\n":                                          `key-headers: "Idempotency_key"`,
+		"scope: single\nkey-headers: [Semel_Key]\n":                                                                 `key-headers: "Semel_key"`,
+		"scope: header:X-User\nprotected-headers: [X-Group, X_User]\n":                                              `protected-headers: "X_user"`,
+		"scope: header:SM_USER\nprotected-headers: [SM_GROUP, X_Forwarded_Uri]\nkey-headers: [X_Key, Request-Id]\n": "",
+	} {
+		file, err := config.Parse("f.yaml", []byte("upstream: http://127.0.0.1:1\n"+doc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := config.Resolve(&config.Options{}, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rule, err := scope.Parse(c.Scope, "scope")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = proxy.CheckHeaders(c, rule)
+		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || strings.Count(err.Error(), "refused") != 1) {
+			t.Errorf("%q: %v, want %s", doc, err, want)
+		}
 	}
 }
