@@ -123,7 +123,9 @@ func (e *exchange) answer(err error) {
 		if marker != "" {
 			e.w.Header().Set(outcomeHeader, marker)
 		}
-		e.cfg.refuse(e.w, e.r, silenceProblem(a.ended, err))
+		p := silenceProblem(a.ended, err)
+		e.cfg.logSilence(e.r, a.ended, p.Status)
+		e.cfg.refuse(e.w, e.r, p)
 		return
 	}
 	_ = a.send(marker) // a client that has left will ask again

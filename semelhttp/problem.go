@@ -146,8 +146,6 @@ func (c *config) refuse(w http.ResponseWriter, r *http.Request, p *Problem) {
 		slog.ErrorContext(r.Context(), "semelhttp: the handler is set up wrongly; requests are answered 500", "method", r.Method, "error", p.Err)
 	case CodeRecordUnreadable:
 		logUnreadable(r, p.Err)
-	case CodeAnswerMissing:
-		slog.ErrorContext(r.Context(), "semelhttp: the handler returned without an answer, so the call is in doubt; "+writeOK, "method", r.Method, "status", p.Status)
 	}
 	body, err := json.Marshal(document{c.docs + "#" + p.Code, p.Title, p.Status, p.Detail, p.Code})
 	if err != nil { // impossible: strings and a number can be encoded
@@ -241,6 +239,21 @@ func silenceProblem(ended, err error) *Problem {
 		p.Detail += " To the author of the handler: " + writeOK
 	}
 	return p
+}
+
+// logSilence logs that a handler wrote no answer. Clients hang up as often as they like, so that
+// this is no error of the handler.
+func (c *config) logSilence(r *http.Request, ended error, status int) {
+	level, why := slog.LevelError, "the handler returned without an answer, so the call is in doubt; "+writeOK
+	switch {
+	case c.Refuse != nil: // it logs what it wants
+		return
+	case errors.Is(ended, context.DeadlineExceeded):
+		level, why = slog.LevelWarn, "the time of the request was over before the handler wrote an answer, so the call is in doubt"
+	case ended != nil:
+		level, why = slog.LevelInfo, "the client left before the handler wrote an answer, so the call is in doubt; Options.Detach lets the handler go on"
+	}
+	slog.Log(r.Context(), level, "semelhttp: "+why, "method", r.Method, "status", status)
 }
 
 // writeOK is the cure for a handler that means 200 and writes nothing.

@@ -1,10 +1,14 @@
 package semelhttp_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -236,4 +240,44 @@ func TestRedirect_AsksElsewhere_IsNotKept(t *testing.T) {
 		t.Error("the answer of the redirect's target was not found again")
 	}
 	site.wantRuns(2)
+}
+
+// Clients hang up as often as they like, and the handler is right to return then.
+func TestSilence_ClientLeft_IsNoErrorInTheLog(t *testing.T) {
+	var out bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
+	defer slog.SetDefault(before)
+	for name, c := range map[string]struct {
+		level string
+		cure  bool
+		ends  func(context.Context) (context.Context, func())
+	}{
+		"the client left": {"INFO", false, func(ctx context.Context) (context.Context, func()) { return context.WithCancel(ctx) }},
+		"the time was over": {"WARN", false, func(ctx context.Context) (context.Context, func()) {
+			over := make(chan struct{})
+			return timedContext{ctx, over}, func() { close(over) }
+		}},
+		"nothing ended": {"ERROR", true, func(ctx context.Context) (context.Context, func()) { return ctx, func() {} }},
+	} {
+		out.Reset()
+		ctx, end := c.ends(t.Context())
+		once, err := semelhttp.Middleware(newGuard(t, nil, nil), func(*http.Request) (string, error) { return "ann", nil }, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequestWithContext(ctx, "POST", "/pay", nil)
+		r.Pattern = "POST /pay"
+		r.Header.Set("Idempotency-Key", "k")
+		w := httptest.NewRecorder()
+		once(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if end(); !c.cure {
+				<-r.Context().Done()
+			}
+		})).ServeHTTP(w, r)
+		lines := slices.DeleteFunc(strings.Split(out.String(), "\n"), func(line string) bool { return !strings.Contains(line, `msg="semelhttp: `) })
+		if len(lines) != 1 || !strings.Contains(lines[0], "level="+c.level+" ") || strings.Contains(lines[0], "WriteHeader") != c.cure || !strings.Contains(lines[0], "in doubt") {
+			t.Errorf("%s: %d; the log says %q", name, w.Code, lines)
+		}
+	}
 }
