@@ -82,3 +82,28 @@ func TestAuthorize_UnixPeer_TrustedForSent(t *testing.T) {
 		}
 	}
 }
+
+// The text of an error is logged, and kept in the record.
+func TestHook_OddAnswer_IsNotQuoted(t *testing.T) {
+	reason := to(t, time.Minute, func(w http.ResponseWriter, _ *http.Request) {
+		c, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = c.Write([]byte("HTTP/1.1 500 canary\r\nContent-Length: 0\r\n\r\n"))
+		_ = c.Close()
+	})
+	if err := reason.Authorize(httptest.NewRequest("POST", "/pay", nil)); err == nil || strings.Contains(err.Error(), "canary") || !strings.Contains(err.Error(), "500") {
+		t.Errorf("the reason phrase: %v", err)
+	}
+	for name, f := range map[string]http.HandlerFunc{
+		"the type":        says("text/canary", "{}"),
+		"a member":        says("application/json", `{"happened":null,"canary":1,"canary":2}`),
+		"a header's name": says("application/json", `{"happened":true,"response":{"status":200,"headers":{"X-Canary":"1","x-canary":"2"}}}`),
+	} {
+		if _, err := to(t, time.Minute, f).Reconcile(t.Context(), hook.Question{}); err == nil || strings.Contains(strings.ToLower(err.Error()), "canary") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

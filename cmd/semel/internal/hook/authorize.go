@@ -2,7 +2,6 @@ package hook
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -61,7 +60,7 @@ func (h *Hook) Authorize(r *http.Request) error {
 	case res.StatusCode == http.StatusForbidden:
 		return &Denied{Status: res.StatusCode}
 	}
-	return &Denied{Status: http.StatusServiceUnavailable, Err: errors.New("the answer is " + res.Status + ", neither 2xx nor 401 nor 403")}
+	return &Denied{Status: http.StatusServiceUnavailable, Err: fmt.Errorf("the answer is %d, neither 2xx nor 401 nor 403", res.StatusCode)}
 }
 
 // lookalike reports whether a name has an underscore, because many servers take

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -113,7 +114,7 @@ func (h *Hook) Reconcile(ctx context.Context, q Question) (semel.Verdict, error)
 		return semel.Verdict{}, fmt.Errorf("reconcile-url: the answer is %d, not 200", res.StatusCode)
 	}
 	if kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return semel.Verdict{}, fmt.Errorf("reconcile-url: the answer is of type %q, not application/json", res.Header.Get("Content-Type"))
+		return semel.Verdict{}, errors.New("reconcile-url: the Content-Type of the answer is not application/json")
 	}
 	doc, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	if err != nil {
@@ -136,8 +137,8 @@ func (h *Hook) verdict(doc []byte) (semel.Verdict, error) {
 	if err := json.Unmarshal(doc, &a); err != nil {
 		return semel.Verdict{}, fmt.Errorf("the answer is not understood: %w", err)
 	}
-	if name := twice(doc, answerDepth); name != "" {
-		return semel.Verdict{}, fmt.Errorf("the answer has %q twice", name)
+	if path := twice(doc, answerDepth); path != nil {
+		return semel.Verdict{}, fmt.Errorf("the answer has %s twice", shownPath(path))
 	}
 	switch {
 	case a.Happened == nil:
@@ -164,13 +165,27 @@ func (h *Hook) verdict(doc []byte) (semel.Verdict, error) {
 // answerDepth is how deep the objects of an answer are: it has a response, which has headers.
 const answerDepth = 3
 
-// twice returns the path of a member that an object has more than once, ignoring capitals,
-// because package json would use the last one. It looks into the objects of depth levels.
-// It returns "" if all members differ.
-func twice(doc []byte, depth int) string {
+// members are the names of an answer's own members, in small letters.
+var members = []string{"happened", "final", "response", "status", "headers", "body", "body_base64"}
+
+// shownPath is the path of a member for people. It ends before a name that the hook has chosen,
+// because an error quotes no part of an answer.
+func shownPath(path []string) string {
+	for i, name := range path {
+		if !slices.Contains(members, name) {
+			return fmt.Sprintf("a member of %q", strings.Join(path[:i], "."))
+		}
+	}
+	return strconv.Quote(strings.Join(path, "."))
+}
+
+// twice returns the path of a member that an object has more than once, in small letters,
+// because package json ignores capitals and would use the last one. It looks into the objects of
+// depth levels. It returns nil if all members differ.
+func twice(doc []byte, depth int) []string {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return ""
+		return nil
 	}
 	seen := map[string]bool{}
 	for d.More() {
@@ -178,19 +193,20 @@ func twice(doc []byte, depth int) string {
 		name, ok := t.(string)
 		var value json.RawMessage
 		if err != nil || !ok || d.Decode(&value) != nil {
-			return "" // unreachable: the document has been parsed already
+			return nil // unreachable: the document has been parsed already
 		}
-		if seen[strings.ToLower(name)] {
-			return name
+		name = strings.ToLower(name)
+		if seen[name] {
+			return []string{name}
 		}
-		seen[strings.ToLower(name)] = true
+		seen[name] = true
 		if depth > 1 {
-			if inner := twice(value, depth-1); inner != "" {
-				return name + "." + inner
+			if inner := twice(value, depth-1); inner != nil {
+				return append([]string{name}, inner...)
 			}
 		}
 	}
-	return ""
+	return nil
 }
 
 // outcome is the response as package semelhttp keeps and replays it.

@@ -110,8 +110,8 @@ func TestReconcile_OnlyClearAnswerDecides(t *testing.T) {
 		"yes and No":             {`{"final":true,"happened":true,"response":{"status":201},"Happened":false}`, semel.Verdict{}, "twice"},
 		"not final, and final":   {`{"happened":false,"final":false,"final":true}`, semel.Verdict{}, "twice"},
 		"two statuses":           {`{"happened":true,"response":{"status":200,"body":"a","status":402}}`, semel.Verdict{}, `"response.status" twice`},
-		"two bodies and Body":    {`{"happened":true,"response":{"status":200,"body":"a","Body":"b"}}`, semel.Verdict{}, `"response.Body" twice`},
-		"two values of a header": {`{"happened":true,"response":{"status":200,"headers":{"ETag":"a","etag":"b"}}}`, semel.Verdict{}, `"response.headers.etag" twice`},
+		"two bodies and Body":    {`{"happened":true,"response":{"status":200,"body":"a","Body":"b"}}`, semel.Verdict{}, `"response.body" twice`},
+		"two values of a header": {`{"happened":true,"response":{"status":200,"headers":{"ETag":"a","etag":"b"}}}`, semel.Verdict{}, `a member of "response.headers" twice`},
 		"the same in objects":    {`{"happened":false,"final":true,"note":{"a":{"b":{"c":1,"c":2}}}}`, semel.DidNotHappen(), ""}, // deeper than an answer
 		"two answers":            {`{"happened":false,"final":true}{"happened":true}`, semel.Verdict{}, "not understood"},
 	} {

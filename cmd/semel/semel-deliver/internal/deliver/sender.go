@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/upstream"
 	"github.com/semel-go/semel/cmd/semel/semel-deliver/internal/event"
 	"github.com/semel-go/semel/consume"
@@ -74,6 +75,7 @@ func (s *sender) handle(ctx context.Context, x *semel.Execution, m *consume.Mess
 	if upstream.Refused(err) { // it says nothing about the service, and comes again with each try
 		return invalid(err)
 	}
+	err = input.WithoutQuotes(err) // it goes to the log, the record and the dead letter
 	v := s.Statuses.judge(answer)
 	switch {
 	case ctx.Err() != nil: // this program gave up, which says nothing about the service
