@@ -72,6 +72,6 @@ var audits = []Mutant{
 	{
 		Name: "audit: acts are written to a file that was rotated away", Rule: "audit",
 		Dir: "cmd/semel/internal/audit", Func: "(*Trail).follow", Package: "cmd/semel/internal/audit", Run: "TestBegin_FileIsRotatedOrRemoved",
-		Old: "err == nil && os.SameFile(opened, at)", New: "err != nil || os.SameFile(opened, at) || at.Size() == 0",
+		Old: "err == nil && lost == nil && os.SameFile(opened, at)", New: "err != nil || lost != nil || os.SameFile(opened, at) || at.Size() == 0",
 	},
 }

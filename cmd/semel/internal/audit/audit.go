@@ -222,15 +222,13 @@ func (t *Trail) write(e *entry) error {
 }
 
 // follow opens the file at the path again if the open file is not there any more. Another
-// program has removed or renamed it, as logrotate does, and nobody would read the lines.
+// program has removed or renamed it, as logrotate does, and nobody would read the lines. The open
+// file may then have no state, as on NFS after another host has removed it.
 func (t *Trail) follow() error {
-	opened, err := t.file.Stat()
-	if err != nil {
-		return err
-	}
+	opened, lost := t.file.Stat()
 	at, err := os.Stat(t.path)
 	switch {
-	case err == nil && os.SameFile(opened, at):
+	case err == nil && lost == nil && os.SameFile(opened, at):
 		return nil
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err

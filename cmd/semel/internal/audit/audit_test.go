@@ -206,3 +206,26 @@ func TestBegin_DirectoryIsGone_Refused(t *testing.T) {
 		t.Errorf("%v, want ErrNotWritten", err)
 	}
 }
+
+// As on NFS, after another host has replaced the file: it cannot be asked about any more.
+func TestDo_OpenFileIsGone_PathIsOpenedAgain(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "trail")
+	trail, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer trail.Close()
+	if err := trail.file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if result, err := trail.Do(Act{Act: "resolve"}, func() error { return nil }); err != nil || result != acts.Done {
+			t.Errorf("%s, %v", result, err)
+		}
+	}
+	text, err := os.ReadFile(path)
+	if n := strings.Count(string(text), "\n"); err != nil || n != 4 {
+		t.Errorf("%d lines, %v: %s", n, err, text)
+	}
+}
