@@ -130,7 +130,7 @@ func protect(h http.Handler) http.Handler {
 
 // embedded reports whether a page of another site loads a page of the console, as an image or
 // in a frame. It could not read the page, but would make the console search the store again
-// and again. A link to the console is none.
+// and again. A page that is opened by a link is not embedded.
 func embedded(h http.Header) bool {
 	site, dest := h.Get("Sec-Fetch-Site"), h.Get("Sec-Fetch-Dest")
 	link := h.Get("Sec-Fetch-Mode") == "navigate" && (dest == "document" || dest == "")

@@ -211,8 +211,8 @@ func hashParts(body io.Reader, boundary string) ([]byte, error) {
 	start := bufio.NewReader(body)
 	seen, _ := start.Peek(start.Size())
 	nl := lineEnd(seen, boundary)
-	// After this a head that the end of the body cuts off is malformed, and package multipart
-	// does not take the end of the body for the last boundary.
+	// Some bytes follow the body. So a head that the end of the body cuts off is malformed, and
+	// package multipart does not take the end of the body for the last boundary.
 	in := &headReader{body: io.MultiReader(start, strings.NewReader(nl+"x"+nl))}
 	parts := multipart.NewReader(in, boundary)
 	for range maxParts {

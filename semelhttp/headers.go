@@ -103,7 +103,8 @@ func listed(lists []string, name string) bool {
 
 // setReplayHeaders puts the headers of an outcome into h. They replace headers of
 // the same name, except those that an outer handler has set for the origin of this request.
-// Credentials belong to an origin, so that those of the first request's do not count then.
+// If it has set Access-Control-Allow-Origin, the kept Access-Control-Allow-Credentials does not
+// count, because the first request may have had another origin.
 // Vary gets the names of both, because outer handlers choose for each request, too.
 func (c *config) setReplayHeaders(h http.Header, o *store.Outcome) {
 	var outer []string

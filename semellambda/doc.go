@@ -76,9 +76,10 @@
 // failed message of its FIFO group, one whose key runs elsewhere, each one while the
 // store is away. With a small maxReceiveCount such messages are dead-lettered unrun. Set
 // it to 100, with a visibility time-out of six times the function's Timeout: at 30 s that
-// is 5 hours. A message that has failed for good takes as long to be dead-lettered, and
-// its FIFO group waits meanwhile; with a smaller number, or a handler that writes such a
-// failure down and returns nil, the group goes on sooner. semel.Options.MaxAttempts of a Guard limits the runs of a message. An Atomic
+// is 5 hours. A message that has failed for good is then received 100 times, too, before it
+// is dead-lettered, and its FIFO group waits for all that time. If the group has to go on
+// sooner, choose a smaller number, or let the handler write such a failure down and return
+// nil. semel.Options.MaxAttempts of a Guard limits the runs of a message. An Atomic
 // has no such limit: its handler runs until it returns semel.Final, or the limit of the
 // queue. Options.Wait, of about the time of a run, keeps duplicates of a run in progress
 // from being reported.

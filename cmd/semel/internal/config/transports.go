@@ -26,7 +26,7 @@ type Transports struct {
 	HookKey      *string `yaml:"hook-key" name:"hook-key" placeholder:"FILE" group:"TLS" help:"The private key of hook-cert."`
 
 	TrustedGateways  *[]string `yaml:"trusted-gateways" name:"trusted-gateways" placeholder:"ADDR,…" group:"Whose keys" help:"Addresses and networks, such as 10.0.0.0/8, that may connect; also unix, for a Unix socket. Any other peer is answered 403. Set it with header:NAME and jwt-unverified:CLAIM (default: all may connect)."`
-	ProtectedHeaders *[]string `yaml:"protected-headers" name:"protected-headers" placeholder:"NAME,…" group:"Whose keys" help:"Headers that a gateway sets and that the service or a hook trusts. A request whose Connection header would remove one, or that has its name with an underscore for a hyphen, or a hyphen for an underscore, is answered 400."`
+	ProtectedHeaders *[]string `yaml:"protected-headers" name:"protected-headers" placeholder:"NAME,…" group:"Whose keys" help:"Headers that a gateway sets and that the service or a hook trusts. A request is answered 400 if its Connection header would remove one of them, or if it has a header whose name differs from one of them only in hyphens and underscores."`
 	Upgrades         *[]string `yaml:"upgrades" name:"upgrades" placeholder:"NAME,…" group:"Where" help:"Protocols that a connection may switch to (default websocket). An offer of any other, such as h2c, is ignored."`
 }
 

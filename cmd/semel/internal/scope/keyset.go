@@ -41,9 +41,9 @@ type KeySetOptions struct {
 // use.
 type KeySet struct {
 	opt KeySetOptions
-	// maxAge is the age at which the set is fetched again when a token comes. A withdrawn
-	// key is accepted until that fetch has ended, but only for Pause more if it has not
-	// begun by then.
+	// maxAge is the age at which the set is fetched again when a token comes. The old keys,
+	// also a withdrawn one, are accepted until that fetch has ended. If no fetch was tried
+	// for Pause more than maxAge, tokens wait for the fetch instead.
 	maxAge time.Duration
 	fetch  func(ctx context.Context) ([]byte, error)
 	// turn is held during a fetch. No other request waits for long for the fetch, because

@@ -54,7 +54,7 @@ type options struct {
 	MaxAttempts      int             `name:"max-attempts" placeholder:"N" default:"10" group:"Doubt" help:"How often a message is sent that ends in doubt, or that is refused, before it goes to the dead letters (default ${default}; 0: no limit). Answers that ask for a later request do not count."`
 	ReconcileURL     string          `name:"reconcile-url" placeholder:"URL" group:"Doubt" help:"With on-doubt park, who is asked what became of a message: the hook of semel proxy."`
 	ReconcileTimeout config.Duration `name:"reconcile-timeout" placeholder:"TIME" default:"10s" group:"Doubt" help:"The time limit of one such question (default ${default})."`
-	ReconcileWait    config.Duration `name:"reconcile-wait" placeholder:"TIME" default:"1m" group:"Doubt" help:"How long a message in doubt waits here, and reconcile-url is asked again, before it goes to the quarantine (default ${default}; 0: it goes at once, and one that another process has left in doubt after one question)."`
+	ReconcileWait    config.Duration `name:"reconcile-wait" placeholder:"TIME" default:"1m" group:"Doubt" help:"How long a message in doubt waits here, and reconcile-url is asked again, before it goes to the quarantine (default ${default}). With 0 it goes at once; a message that another process has left in doubt goes after one question."`
 
 	Concurrency    int             `name:"concurrency" placeholder:"N" default:"64" group:"Limits" help:"How many requests run at once (default ${default})."`
 	InFlight       int             `name:"in-flight" placeholder:"N" default:"0" group:"Limits" help:"How many messages that may be sent are taken from the broker at once (default: 4 times concurrency)."`

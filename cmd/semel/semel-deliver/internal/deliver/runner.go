@@ -57,7 +57,7 @@ func (r *runner) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 	defer s.leave()
 	ctx = context.WithValue(ctx, sendingKey{}, s)
 	asks, over := r.isParked(call)
-	if asks && !s.ask() && !over { // if its time is over, its record may say more
+	if asks && !s.ask() && !over { // after its time the message goes on without a place: somebody may have decided
 		return semel.Result{}, r.hold(call, &semel.Error{Reason: semel.ErrParked, Operation: call.Operation, Cause: errManyQuestions}, true)
 	}
 	for {
