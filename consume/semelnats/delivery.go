@@ -58,8 +58,13 @@ func (d *delivery) Forward(ctx context.Context, to driver.Action, headers []stor
 	return d.s.copy(ctx, subject, headers, d.own.Body)
 }
 
-// copy publishes a letter, and returns nil after a stream has stored it.
+// copy publishes a letter, and returns nil after a stream has stored it that keeps it.
 func (s *Source) copy(ctx context.Context, subject string, headers []store.Header, body []byte) error {
+	if err := s.places.Check(ctx, subject, func(ctx context.Context) error {
+		return checkPlaces(ctx, s.js, s.stream, s.durable, subject)
+	}); err != nil {
+		return fmt.Errorf("semelnats: copy of %d bytes to %q: %w", len(body), subject, err)
+	}
 	m := letter(subject, s.durable, headers, body)
 	_, err := s.js.PublishMsg(ctx, m)
 	if tooLarge(err) && m.Header.Get(driver.LetterError) != "" {

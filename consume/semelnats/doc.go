@@ -5,7 +5,11 @@
 // An ack is a double ack: it counts after the server has answered. A retry is a
 // Nak with a delay, or waits here if other messages wait for it. InProgress
 // keeps messages from other members while they are here. Dead letters and
-// quarantined messages are stored in a stream before the message is acked. Headers
+// quarantined messages are stored in a stream before the message is acked. The stream is
+// checked at the start of Serve and, if the last answer is older than 5 s, before each copy:
+// while it has interest retention or no acknowledgements, the copy fails with an error that
+// names the command that helps, and the message stays. A copy of the first 5 s after such a
+// change may be lost. Limits of the stream, such as its MaxAge, are the operator's. Headers
 // that the Go client refuses or changes, such as trace/id, which other clients send,
 // are packed into the header "semel-headers" of the copy (driver.PackHeaders); a
 // Source unpacks it. A sink does the same. A copy has a Nats-Msg-Id of its own, and the

@@ -26,6 +26,7 @@ type Source struct {
 	// to deliver again; zero: it has none.
 	redelivery atomic.Int64
 	request    func(ctx context.Context, subject, text string) error // returns after the answer
+	places     driver.CopyChecks                                     // of the copies, by the subject
 }
 
 // limits is how many messages a pull may ask for, and how long it may wait. The
@@ -103,14 +104,19 @@ func (s *Source) Info(ctx context.Context) (driver.Info, error) {
 // CheckCopies checks that streams other than the consumed one take the subjects of the dead
 // letters and the quarantine of a consumer, and keep their messages: no stream with interest
 // retention, which drops a message that no consumer waits for, and none without
-// acknowledgements. A Source does it at the start of Serve; a program that does not find the
-// consumer can call it, so that its error names all that is missing. Nil options mean the
-// defaults. The error names each subject, and the command that helps.
+// acknowledgements. A Source does it at the start of Serve, and again before it sends a copy; a
+// program that does not find the consumer can call it, so that its error names all that is
+// missing. Nil options mean the defaults. The error names each subject, and the command that helps.
 func CheckCopies(ctx context.Context, js jetstream.JetStream, stream, consumer string, o *Options) error {
 	opt := o.withDefaults(consumer)
+	return checkPlaces(ctx, js, stream, consumer, opt.DeadLetters, opt.Quarantine)
+}
+
+// checkPlaces is CheckCopies of subjects.
+func checkPlaces(ctx context.Context, js jetstream.JetStream, stream, consumer string, subjects ...string) error {
 	var missing []string
 	var errs []error
-	for _, subject := range []string{opt.DeadLetters, opt.Quarantine} {
+	for _, subject := range subjects {
 		switch name, err := js.StreamNameBySubject(ctx, subject); {
 		case errors.Is(err, jetstream.ErrStreamNotFound):
 			missing = append(missing, subject)

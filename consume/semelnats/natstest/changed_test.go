@@ -2,6 +2,7 @@ package natstest
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // A stream with interest retention acknowledges a copy and drops it, if no consumer is there.
@@ -122,5 +124,50 @@ func TestServe_AckWaitLoweredMeanwhile_TakesNothingUntilItIsUndone(t *testing.T)
 	until(t, "the second message", func() bool { return ran.Load() == 2 })
 	if err := stop(); err != nil {
 		t.Error(err)
+	}
+}
+
+// An operator changes the stream of copies after the start of Serve, so that it acknowledges a
+// letter and drops it. The letter's message is not acked until the stream keeps letters again.
+func TestServe_StreamOfCopiesKeepsNothingMeanwhile_MessageWaits(t *testing.T) {
+	t.Parallel()
+	b := open(t, nil)
+	copies, err := b.js.Stream(t.Context(), b.name+"-copies")
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := copies.CachedInfo().Config
+	changed := was
+	changed.Retention = jetstream.InterestPolicy
+	var refused, settled atomic.Int64
+	serve(t, consumer(t, func(_ context.Context, _ *semel.Execution, m *consume.Message) error {
+		if m.Key == "bad" {
+			return semel.Final(errors.New("no"))
+		}
+		return nil
+	}, &consume.Options{Observe: func(_ context.Context, e consume.Event) {
+		switch {
+		case e.Kind == consume.EventSettled:
+			settled.Add(1)
+		case e.Kind == consume.EventSettleFailed && strings.Contains(e.Err.Error(), "nats stream edit "+b.name+"-copies --retention limits"):
+			refused.Add(1)
+		}
+	}}), b.Connect(t))
+	b.Publish(t, keyed("good"))
+	until(t, "Serve has started", func() bool { return settled.Load() == 1 })
+	if _, err := b.js.UpdateStream(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+	b.Publish(t, keyed("bad"))
+	until(t, "a refused letter, or an acked message", func() bool { return refused.Load() > 0 || settled.Load() > 1 })
+	if settled.Load() > 1 {
+		t.Fatal("the message is acked, and its letter is dropped")
+	}
+	if _, err := b.js.UpdateStream(t.Context(), was); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the message acked", func() bool { return settled.Load() == 2 })
+	if l := b.Copies(t, driver.DeadLetter); len(l) != 1 {
+		t.Errorf("%d letters, want 1", len(l))
 	}
 }
