@@ -49,7 +49,13 @@
 //   - RabbitMQ 3.10 or later for quorum queues. Streams are not supported.
 //   - The permission to configure, write and read "orders" and "orders.*", and
 //     to write to the default exchange, "amq.default".
-//   - No policy that drops messages of "orders.*": no TTL, no max-length.
+//   - No policy that drops messages of "orders.*", also none that is set later: no TTL, no
+//     expires, and for queues that the Source has not made no max-length without the overflow
+//     reject-publish. A Source cannot see that, because AMQP shows neither policies nor the
+//     arguments of a queue. The queues that it makes have the argument x-overflow:
+//     reject-publish, which counts more than a policy: while such a queue is full, copies
+//     fail, and their messages stay. A queue that an earlier version has made for copies does
+//     not have it: empty it and delete it, and the Source makes it again with the next copy.
 //   - For a quorum queue of RabbitMQ 4 that the Source does not make: the argument
 //     x-delivery-limit of -1. RabbitMQ 4 otherwise drops a message after 20 deliveries, or
 //     dead-letters it if the queue has a dead-letter exchange. It counts the restarts of

@@ -11,7 +11,7 @@ import (
 
 var (
 	errUnroutable = errors.New("no queue takes it")
-	errRefused    = errors.New("the broker refused it: its queue is full, or in trouble")
+	errRefused    = errors.New("the broker refused it: its queue is full, or in trouble; see its limits with: rabbitmqctl list_queues name messages policy arguments")
 )
 
 // outlet is one connection for copies.

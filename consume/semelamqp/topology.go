@@ -78,9 +78,12 @@ func (t *topology) retry(l time.Duration) queue {
 	return queue{name: retryName(t.name, l), args: args, exact: true, make: t.opt.Declare != DeclareNothing}
 }
 
-// letters is a queue for copies.
+// letters is a queue for copies. If an operator limits its length, by a policy, it refuses
+// copies instead of dropping those that it has confirmed: the argument counts more than the
+// policy's overflow. AMQP shows no policy, so that the Source cannot look for one.
 func (t *topology) letters(name string) queue {
-	return queue{name: name, args: amqp.Table{amqp.QueueTypeArg: string(t.opt.Kind)}, make: t.opt.Declare != DeclareNothing}
+	args := amqp.Table{amqp.QueueTypeArg: string(t.opt.Kind), amqp.QueueOverflowArg: amqp.QueueOverflowRejectPublish}
+	return queue{name: name, args: args, make: t.opt.Declare != DeclareNothing}
 }
 
 // pass returns the arguments of a queue that passes on the messages that it

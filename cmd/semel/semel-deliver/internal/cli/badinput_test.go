@@ -90,7 +90,7 @@ func TestRun_QueueMissing_ExitCode1WithNextStep(t *testing.T) {
 		t.Parallel()
 		fails(t, []string{"--from", amqptest.Shared(t).URL() + "?queue=nobody&declare=nothing"},
 			`queue "nobody": does not exist; declare it with: rabbitmqadmin declare queue name=nobody durable=true arguments='{"x-dead-letter-exchange":""`,
-			`queue "nobody.dead-letters": does not exist; declare it with: rabbitmqadmin declare queue name=nobody.dead-letters durable=true arguments='{"x-queue-type":"quorum"}'`,
+			`queue "nobody.dead-letters": does not exist; declare it with: rabbitmqadmin declare queue name=nobody.dead-letters durable=true arguments='{"x-overflow":"reject-publish","x-queue-type":"quorum"}'`,
 			`queue "nobody.quarantine": does not exist`)
 	})
 	t.Run("SQS", func(t *testing.T) {
