@@ -63,7 +63,8 @@ func (d *delivery) Nak(ctx context.Context, delay time.Duration) error {
 // without limit.
 func (d *delivery) Extend(context.Context) error { return nil }
 
-// Forward implements driver.Delivery. It returns nil after the topic has stored the copy.
+// Forward implements driver.Delivery. It returns nil after the topic has stored the copy, and
+// the topic has a subscription that keeps it.
 func (d *delivery) Forward(ctx context.Context, to driver.Action, headers []store.Header) error {
 	if d.l.isAbandoned() {
 		return d.l.explain(errAbandoned)
@@ -72,7 +73,11 @@ func (d *delivery) Forward(ctx context.Context, to driver.Action, headers []stor
 	if to == driver.Quarantine {
 		topic = d.l.s.opt.Quarantine
 	}
-	if err := d.l.copies.send(ctx, topic, letter(d.raw, headers)); err != nil {
+	err := d.l.s.places.Check(ctx, topic, func(ctx context.Context) error { return d.l.s.keepCopiesSoon(ctx, topic) })
+	if err == nil {
+		err = d.l.copies.send(ctx, topic, letter(d.raw, headers))
+	}
+	if err != nil {
 		return fmt.Errorf("semelpulsar: copy of message %s, %d bytes, to topic %q: %w", d.own.Origin.ID, len(d.own.Body), topic, err)
 	}
 	return nil

@@ -48,6 +48,9 @@
 //     (brokerEntryMetadataInterceptors).
 //   - A process that freezes, or loses its network silently, keeps its messages for about
 //     a minute, until the broker misses its answers.
+//   - A client cannot see a message TTL, a backlog quota with consumer_backlog_eviction or an
+//     expiry of subscriptions, of a namespace or a topic. Set none for the topics of copies:
+//     the broker would drop copies that nobody has read.
 //   - Compression is supported. Encrypted topics are not: the client sends such a message
 //     back forever.
 //   - The client acks and drops a message whose checksum or compression is broken, and an

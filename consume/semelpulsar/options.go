@@ -21,14 +21,18 @@ type Options struct {
 	// makes one.
 	Name string
 	// Latest: if the subscription is new, it begins after the newest message of the
-	// topic. By default it begins with the oldest one that the topic keeps.
+	// topic. By default it begins with the oldest one that the topic keeps. A partition that
+	// is added while a Source is subscribed is read from its first message. Pulsar does not
+	// tell a Source that starts whether its subscription is new in some partitions only:
+	// so let a member run while you add partitions, or set Latest only for the first start.
 	Latest bool
 	// DeadLetters and Quarantine are the topics that copies are sent to: by default
 	// the topic, "-", the subscription, and "-DLQ" or "-quarantine".
 	DeadLetters, Quarantine string
 	// CopySubscription is the subscription that keeps the copies in these topics until
 	// somebody reads them: "semel" by default. Serve creates it, because Pulsar deletes
-	// the messages of a topic without a subscription.
+	// the messages of a topic without a subscription. If somebody deletes it later, Serve
+	// makes it again before a copy; copies of the first 5 s may be lost.
 	CopySubscription string
 	// OrderKey returns the order key of a message; key is the message's ordering key or,
 	// if it has none, its key. Nil: ByKey in a key-shared subscription, ByPartition in

@@ -20,6 +20,8 @@ type Source struct {
 	subscription string
 	opt          Options
 	link         atomic.Pointer[link] // nil before the first Info
+	begun        atomic.Bool          // it has subscribed: each partition of then has a position
+	places       driver.CopyChecks    // the topics of copies
 }
 
 // New makes a Source of a subscription of a topic, which may have partitions. It does no

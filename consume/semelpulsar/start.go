@@ -65,18 +65,49 @@ func (s *Source) openCopies(topic string) (pulsar.Producer, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.client.Subscribe(pulsar.ConsumerOptions{
-		Topic: topic, SubscriptionName: s.opt.CopySubscription, Type: pulsar.Shared,
-		SubscriptionInitialPosition: pulsar.SubscriptionPositionEarliest, ReceiverQueueSize: 1,
-	})
-	switch {
-	case err == nil:
-		c.Close()
-	case !isBusy(err): // a reader that has another type of subscription has made it
+	if err := s.keepCopies(topic); err != nil {
 		p.Close()
 		return nil, err
 	}
 	return p, nil
+}
+
+// keepCopies makes the subscription that keeps the copies in a topic, if it does not exist. It
+// takes no message; a topic with partitions needs a consumer that takes one of each, and gives
+// it back.
+func (s *Source) keepCopies(topic string) error {
+	o := pulsar.ConsumerOptions{
+		Topic: topic, SubscriptionName: s.opt.CopySubscription, Type: pulsar.Shared,
+		SubscriptionInitialPosition: pulsar.SubscriptionPositionEarliest, EnableZeroQueueConsumer: true,
+	}
+	c, err := s.client.Subscribe(o)
+	if err != nil && has(err, "ZeroQueueConsumer is not supported") {
+		o.EnableZeroQueueConsumer, o.ReceiverQueueSize = false, 1
+		c, err = s.client.Subscribe(o)
+	}
+	switch {
+	case err == nil:
+		c.Close()
+	case !isBusy(err): // a reader that has another type of subscription has made it
+		return err
+	}
+	return nil
+}
+
+// keepCopiesSoon is keepCopies for a caller that waits until ctx ends, because the client's
+// call takes no context.
+func (s *Source) keepCopiesSoon(ctx context.Context, topic string) error {
+	done := make(chan error, 1)
+	go func() { done <- s.keepCopies(topic) }()
+	select {
+	case err := <-done:
+		if err != nil {
+			return explain(topic, err)
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("topic %q: no answer yet about subscription %q, which keeps the copies: %w", topic, s.opt.CopySubscription, ctx.Err())
+	}
 }
 
 // sentBack is how long the client keeps a message that it sends back. It looks for such
@@ -100,12 +131,15 @@ func (l *link) subscribe() error {
 		return err
 	}
 	l.consumer = c
+	l.s.begun.Store(true)
 	return nil
 }
 
-// position is where a new subscription begins.
+// position is where the subscription begins in a partition in which it is new. After this
+// Source has subscribed once, that is a partition that was added to the topic, so that all its
+// messages are new.
 func (s *Source) position() pulsar.SubscriptionInitialPosition {
-	if s.opt.Latest {
+	if s.opt.Latest && !s.begun.Load() {
 		return pulsar.SubscriptionPositionLatest
 	}
 	return pulsar.SubscriptionPositionEarliest

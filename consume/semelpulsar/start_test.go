@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/apache/pulsar-client-go/pulsar"
@@ -85,6 +87,48 @@ func TestForward_Copy_HasKeysAndHeaders(t *testing.T) {
 	}
 }
 
+// Somebody deletes the subscription that keeps the copies, after the start. Forward makes it
+// again, or fails.
+func TestForward_SubscriptionDeleted_IsMadeAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, client := subscribed(t, Options{Type: pulsar.Shared})
+		defer func() {
+			s.link.Load().abandon()
+			synctest.Wait()
+		}()
+		made := func() (n int) {
+			for _, c := range client.consumers {
+				if c.opt.Topic == s.opt.DeadLetters && c.opt.SubscriptionName == "semel" && c.opt.EnableZeroQueueConsumer && c.isClosed() {
+					n++
+				}
+			}
+			return n
+		}
+		client.last().send(entryMessage(1, 0))
+		d := take(t, s, 1)[0]
+		before := made()
+		for range 2 { // the second one within the time of the first answer
+			if err := d.Forward(t.Context(), driver.DeadLetter, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := made() - before; n != 1 {
+			t.Errorf("the subscription was made %d times, want once", n)
+		}
+		time.Sleep(driver.CopyCheckEach)
+		client.refuse = map[string]error{s.opt.DeadLetters: errors.New("server error: AuthorizationError")}
+		if err := d.Forward(t.Context(), driver.DeadLetter, nil); err == nil || !strings.Contains(err.Error(), "grant-permission") {
+			t.Errorf("Forward: %v, want an error that says what to do", err)
+		}
+		for _, p := range client.producers {
+			if p.opt.Topic == s.opt.DeadLetters && len(p.sent) != 2 {
+				t.Errorf("%d copies were sent, want 2", len(p.sent))
+			}
+		}
+	})
+}
+
 func TestNext_Message_HasItsParts(t *testing.T) {
 	t.Parallel()
 	brokerTime := time.UnixMilli(2000)
@@ -108,4 +152,22 @@ func TestNext_Message_HasItsParts(t *testing.T) {
 	if m := Decode(in); m.OrderKey != "k" || m.Origin.Topic != "persistent://public/default/orders" || !m.Published.Equal(time.UnixMilli(1000)) {
 		t.Errorf("Decode: %+v", m)
 	}
+}
+
+// Latest is for a new subscription. The messages of a partition that is added later are all new.
+func TestNext_LatestAndPartitionAdded_BeginsAtItsFirstMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, client := subscribed(t, Options{Type: pulsar.Shared, Latest: true})
+		old := client.last()
+		if old.opt.SubscriptionInitialPosition != pulsar.SubscriptionPositionLatest {
+			t.Error("the subscription does not begin after the newest message")
+		}
+		const topic = "persistent://public/default/orders"
+		client.partitions = []string{topic + "-partition-0", topic + "-partition-1"}
+		busy(t, s, client, func(error) bool { return s.link.Load().consumer != old })
+		if now := client.last(); now == old || now.opt.SubscriptionInitialPosition != pulsar.SubscriptionPositionEarliest {
+			t.Error("the new partition is not read from its first message")
+		}
+		s.link.Load().abandon()
+	})
 }

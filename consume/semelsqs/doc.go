@@ -36,7 +36,13 @@
 // restarts within a message's life; with the defaults of package consume, 100 is a
 // good value. SQS moves a message without a reason; MaxAttempts and MaxDeliveries
 // send a letter that has one. Serve reads the policy at its start only: start it again
-// after you add one.
+// after you add one. Until then a message that waits here has no more receives than before, and
+// the next stop adds one to each.
+//
+// Serve checks the queues of copies at its start only. If somebody later deletes one, or lowers
+// its MaximumMessageSize, SQS itself refuses the copy. SQS has no setting with which it accepts
+// a copy and drops it before the queue's MessageRetentionPeriod, which is four days by default;
+// set it to 14 days.
 //
 // A message of the extended client, whose body lies in S3, is not run: it goes to the
 // dead letters as it is. So does a message whose attributes of Encode are damaged.
