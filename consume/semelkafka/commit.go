@@ -61,7 +61,7 @@ func (s *Source) commit(ctx context.Context, left []*partition) {
 		}
 		offsets[p.topic][p.partition] = kgo.EpochOffset{Epoch: p.mark.next.epoch, Offset: p.mark.next.offset}
 		p.dirty = false
-		written[p.partitionID] = commitMetadata{after: p.mark.after, last: p.mark.last}
+		written[p.partitionID] = commitMetadata{after: p.mark.after, last: p.mark.last, partitions: s.startPartitions[p.topic]}
 		committed = append(committed, p)
 	}
 	s.mu.Unlock()
@@ -80,7 +80,7 @@ func (s *Source) commit(ctx context.Context, left []*partition) {
 				if !ok {
 					n.after = c.Offset
 				}
-				c.Metadata = metadata(t.TopicID, c.Offset, n.after, n.last)
+				c.Metadata = metadata(t.TopicID, c.Offset, n)
 			}
 		}
 		return nil
@@ -138,26 +138,34 @@ type commitMetadata struct {
 	topicID string      // empty: unknown
 	after   int64       // the offset after the last message below the commit; markers of transactions follow it
 	last    LastMessage // before after
+	// partitions is how many partitions the topic had when the group began at its end; zero:
+	// unknown.
+	partitions int32
 }
 
 // The parts of a commit's metadata, which semicolons separate. "last" has the
 // leader epoch of the last message and, after "@", its timestamp in milliseconds.
 const (
-	topicIDPart = "semel-topic-id="
-	afterPart   = "after="
-	lastPart    = "last="
+	topicIDPart    = "semel-topic-id="
+	afterPart      = "after="
+	lastPart       = "last="
+	partitionsPart = "partitions="
 )
 
-func metadata(id [16]byte, committed, after int64, last LastMessage) *string {
+// metadata is the metadata of a commit in the topic with an id.
+func metadata(id [16]byte, committed int64, n commitMetadata) *string {
 	var parts []string
 	if id != [16]byte{} {
 		parts = append(parts, topicIDPart+topicIDText(id))
 	}
-	if after < committed {
-		parts = append(parts, afterPart+strconv.FormatInt(after, 10))
+	if n.after < committed {
+		parts = append(parts, afterPart+strconv.FormatInt(n.after, 10))
 	}
-	if last.isKnown() {
-		parts = append(parts, fmt.Sprintf("%s%d@%d", lastPart, last.LeaderEpoch, last.Published.UnixMilli()))
+	if n.last.isKnown() {
+		parts = append(parts, fmt.Sprintf("%s%d@%d", lastPart, n.last.LeaderEpoch, n.last.Published.UnixMilli()))
+	}
+	if n.partitions > 0 {
+		parts = append(parts, partitionsPart+strconv.FormatInt(int64(n.partitions), 10))
 	}
 	text := strings.Join(parts, ";")
 	return &text
@@ -181,6 +189,11 @@ func readMetadata(text *string, committed int64) commitMetadata {
 		if last, ok := strings.CutPrefix(part, lastPart); ok {
 			n.last = readLast(last)
 		}
+		if digits, ok := strings.CutPrefix(part, partitionsPart); ok {
+			if partitions, err := strconv.ParseInt(digits, 10, 32); err == nil && partitions > 0 {
+				n.partitions = int32(partitions)
+			}
+		}
 	}
 	return n
 }
@@ -200,3 +213,76 @@ func readLast(text string) LastMessage {
 
 // topicIDText is a topic's id as Kafka's own tools show it.
 func topicIDText(id [16]byte) string { return base64.RawURLEncoding.EncodeToString(id[:]) }
+
+// firstBegin returns where a partition without a committed offset begins: firstOffset, or
+// endOffset with Start Latest, unless the partition was added to its topic after the group
+// began to read that topic. Other partitions of the topic have a committed offset then, and
+// their commits tell how many partitions there were. Commits of an earlier version and of other
+// programs do not tell; if none does, each partition without a commit counts as added.
+func (s *Source) firstBegin(ctx context.Context, at partitionID) (int64, error) {
+	if s.opt.Start != Latest {
+		return firstOffset, nil
+	}
+	s.mu.Lock()
+	cl := s.client
+	n, ok := s.startPartitions[at.topic]
+	s.mu.Unlock()
+	if !ok {
+		var err error
+		if n, err = partitionsAtStart(ctx, cl, s.group, at.topic); err != nil {
+			return 0, err
+		}
+		s.mu.Lock()
+		s.startPartitions[at.topic] = n
+		s.mu.Unlock()
+	}
+	if at.partition >= n {
+		return firstOffset, nil
+	}
+	return endOffset, nil
+}
+
+// partitionsAtStart returns how many partitions a topic had when a group began to read it; zero
+// if the group's commits do not tell. If it has no commit of the topic, it begins now.
+func partitionsAtStart(ctx context.Context, cl *kgo.Client, group, topic string) (int32, error) {
+	found, err := findTopics(ctx, cl, []string{topic})
+	if err != nil {
+		return 0, err
+	}
+	t := kmsg.NewOffsetFetchRequestGroupTopic()
+	t.Topic, t.TopicID = topic, found[topic].id
+	for n := range found[topic].partitions {
+		t.Partitions = append(t.Partitions, n)
+	}
+	g := kmsg.NewOffsetFetchRequestGroup()
+	g.Group, g.Topics = group, []kmsg.OffsetFetchRequestGroupTopic{t}
+	req := kmsg.NewPtrOffsetFetchRequest()
+	req.Groups = []kmsg.OffsetFetchRequestGroup{g}
+	resp, err := req.RequestWith(ctx, cl)
+	if err != nil {
+		return 0, err
+	}
+	if len(resp.Groups) != 1 {
+		return 0, errors.New("the brokers do not say what the group has committed")
+	}
+	if err := kerr.ErrorForCode(resp.Groups[0].ErrorCode); err != nil {
+		return 0, err
+	}
+	least, committed, known := found[topic].partitions, false, false
+	for i := range resp.Groups[0].Topics {
+		for j := range resp.Groups[0].Topics[i].Partitions {
+			p := &resp.Groups[0].Topics[i].Partitions[j]
+			if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
+				return 0, err
+			}
+			committed = committed || p.Offset >= 0
+			if n := readMetadata(p.Metadata, p.Offset).partitions; p.Offset >= 0 && n > 0 {
+				least, known = min(least, n), true
+			}
+		}
+	}
+	if committed && !known {
+		return 0, nil
+	}
+	return least, nil
+}

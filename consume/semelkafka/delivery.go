@@ -95,7 +95,7 @@ func (s *Source) deliveryEnded(p *partition) {
 }
 
 // Forward implements driver.Delivery. It returns nil after all in-sync replicas
-// have stored the copy.
+// have stored the copy, in a topic that keeps it.
 func (d *delivery) Forward(ctx context.Context, to driver.Action, headers []store.Header) error {
 	topic := d.s.opt.DeadLetters
 	if to == driver.Quarantine {
@@ -107,7 +107,10 @@ func (d *delivery) Forward(ctx context.Context, to driver.Action, headers []stor
 	if gone { // the partition's new member sends the copy
 		return errRevoked
 	}
-	err := copies.produce(ctx, letter(topic, d.r, headers))
+	err := d.s.places.Check(ctx, topic, func(ctx context.Context) error { return checkCopies(ctx, copies.client, topic) })
+	if err == nil {
+		err = copies.produce(ctx, letter(topic, d.r, headers))
+	}
 	if errors.Is(err, kerr.MessageTooLarge) { // again without the error text, usually the longest header
 		err = copies.produce(ctx, letter(topic, d.r, slices.DeleteFunc(slices.Clone(headers), func(h store.Header) bool { return h.Name == driver.LetterError })))
 	}

@@ -42,8 +42,9 @@
 //
 //	group.id, topics               the arguments of New
 //	enable.auto.commit             false, because it would commit unfinished messages. See CommitEvery
-//	auto.offset.reset              Start for a group without an offset; OutOfRange (by default an error) if the
-//	                               offset is not in the log any more. Never silently latest
+//	auto.offset.reset              Start for a group without an offset in the topic, and earliest for a partition
+//	                               that is added later; OutOfRange (by default an error) if the offset is not in
+//	                               the log any more. Never silently latest
 //	acks, of the copies            all. With min.insync.replicas of 2 or more they survive a broker
 //	enable.idempotence             false: a copy that is sent twice has the same driver.LetterID
 //	max.request.size, of copies    the max.message.bytes of their topic. A copy that is larger before its compression
@@ -70,7 +71,9 @@
 //	                               more for the headers. The limit is on the compressed size. A copy that is
 //	                               too large is sent without the error text; if it is still too large, its
 //	                               message stays here unacked, and the error names the limit
-//	cleanup.policy                 topics of copies: delete. A tombstone arrives as a nil Body
+//	cleanup.policy                 topics of copies: delete. It is read at the start of Serve and, if the last
+//	                               answer is older than 5 s, before each copy: while it is compact, copies fail,
+//	                               and their messages stay. A tombstone arrives as a nil Body
 //	offsets.retention.minutes      a group that is away for longer begins at Start again
 //
 // # Identity

@@ -49,8 +49,8 @@ func (s *Source) Info(ctx context.Context) (driver.Info, error) {
 		largest = max(largest, configs[t].messageBytes)
 	}
 	for _, t := range letters {
-		if configs[t].compacted {
-			errs = append(errs, fmt.Errorf("topic %q: is compacted, so that only the last copy of each key would be kept; set its cleanup.policy to delete", t))
+		if err := configs[t].keepsCopies(t); err != nil {
+			errs = append(errs, err)
 		}
 		if n := configs[t].messageBytes; n < largest {
 			errs = append(errs, fmt.Errorf("topic %q: takes messages of up to %d bytes, but consumed messages may have %d; raise its max.message.bytes", t, n, largest))
@@ -89,11 +89,16 @@ const (
 // describe finds topics and their configurations; a missing topic is an error.
 func describe(ctx context.Context, cl *kgo.Client, topics []string) (ids map[string][16]byte, configs map[string]topicConfig, err error) {
 	for end := time.Now().Add(lookFor); ; {
-		if ids, err = topicIDs(ctx, cl, topics); err == nil {
+		var found map[string]foundTopic
+		if found, err = findTopics(ctx, cl, topics); err == nil {
 			configs, err = topicConfigs(ctx, cl, topics)
 		}
 		soon := errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.LeaderNotAvailable)
 		if !soon || time.Now().After(end) {
+			ids = make(map[string][16]byte, len(found))
+			for name, t := range found {
+				ids[name] = t.id
+			}
 			return ids, configs, err
 		}
 		select {
@@ -104,8 +109,14 @@ func describe(ctx context.Context, cl *kgo.Client, topics []string) (ids map[str
 	}
 }
 
-// topicIDs finds topics; a missing one is an error.
-func topicIDs(ctx context.Context, cl *kgo.Client, topics []string) (map[string][16]byte, error) {
+// foundTopic is a topic that exists.
+type foundTopic struct {
+	id         [16]byte
+	partitions int32
+}
+
+// findTopics finds topics; a missing one is an error.
+func findTopics(ctx context.Context, cl *kgo.Client, topics []string) (map[string]foundTopic, error) {
 	req := kmsg.NewPtrMetadataRequest()
 	for _, t := range topics {
 		rt := kmsg.NewMetadataRequestTopic()
@@ -116,7 +127,7 @@ func topicIDs(ctx context.Context, cl *kgo.Client, topics []string) (map[string]
 	if err != nil {
 		return nil, err
 	}
-	ids := map[string][16]byte{}
+	found := map[string]foundTopic{}
 	var errs []error
 	for i := range resp.Topics {
 		t := &resp.Topics[i]
@@ -126,13 +137,17 @@ func topicIDs(ctx context.Context, cl *kgo.Client, topics []string) (map[string]
 		}
 		switch err := kerr.ErrorForCode(t.ErrorCode); {
 		case errors.Is(err, kerr.UnknownTopicOrPartition):
-			errs = append(errs, fmt.Errorf("topic %q: does not exist; create it with: kafka-topics.sh --create --topic %s: %w", name, name, err))
+			errs = append(errs, missing(name, err))
 		case err != nil:
 			errs = append(errs, fmt.Errorf("topic %q: %w", name, err))
 		}
-		ids[name] = t.TopicID
+		found[name] = foundTopic{t.TopicID, int32(len(t.Partitions))} //nolint:gosec // far fewer partitions
 	}
-	return ids, errors.Join(errs...)
+	return found, errors.Join(errs...)
+}
+
+func missing(topic string, err error) error {
+	return fmt.Errorf("topic %q: does not exist; create it with: kafka-topics.sh --create --topic %s: %w", topic, topic, err)
 }
 
 // topicConfig is the part of a topic's configuration that matters here.
@@ -140,6 +155,24 @@ type topicConfig struct {
 	keeps        time.Duration // driver.Forever: no limit
 	messageBytes int32
 	compacted    bool
+}
+
+// keepsCopies returns an error if a topic does not keep each copy that it acknowledges.
+func (c topicConfig) keepsCopies(topic string) error {
+	if !c.compacted {
+		return nil
+	}
+	return fmt.Errorf("topic %q: is compacted, so that only the last copy of each key would be kept; set its cleanup.policy to delete, with: "+
+		"kafka-configs.sh --alter --entity-type topics --entity-name %s --add-config cleanup.policy=delete", topic, topic)
+}
+
+// checkCopies asks whether a topic of copies keeps them.
+func checkCopies(ctx context.Context, cl *kgo.Client, topic string) error {
+	configs, err := topicConfigs(ctx, cl, []string{topic})
+	if err != nil {
+		return err
+	}
+	return configs[topic].keepsCopies(topic)
 }
 
 // topicConfigs reads the configurations of topics.
@@ -159,7 +192,11 @@ func topicConfigs(ctx context.Context, cl *kgo.Client, topics []string) (map[str
 	var errs []error
 	for i := range resp.Resources {
 		r := &resp.Resources[i]
-		if err := kerr.ErrorForCode(r.ErrorCode); err != nil {
+		switch err := kerr.ErrorForCode(r.ErrorCode); {
+		case errors.Is(err, kerr.UnknownTopicOrPartition):
+			errs = append(errs, missing(r.ResourceName, err))
+			continue
+		case err != nil:
 			errs = append(errs, fmt.Errorf("topic %q: its configuration cannot be read; allow the client to describe it: %w", r.ResourceName, err))
 			continue
 		}

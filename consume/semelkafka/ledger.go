@@ -235,8 +235,11 @@ func (s *Source) ownOnce(ctx context.Context, l Ledger, at partitionID, from kgo
 	committed := from.EpochOffset().Offset
 	start := committed
 	if start < 0 {
-		var err error
-		if start, err = listOffset(ctx, cl, at, start); err != nil {
+		which, err := s.firstBegin(ctx, at)
+		if err == nil {
+			start, err = listOffset(ctx, cl, at, which)
+		}
+		if err != nil {
 			return from, err
 		}
 	}

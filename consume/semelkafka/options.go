@@ -48,7 +48,7 @@ type Options struct {
 	// DeadLetters and Quarantine are the topics that copies go to: by default
 	// "dead-letters." or "quarantine." and the group. They must exist, must not
 	// be compacted, and must take messages as large as the consumed topics do,
-	// or Serve does not start.
+	// or Serve does not start. See the package documentation for later changes.
 	DeadLetters, Quarantine string
 	// OrderKey returns the order key of a message. It is called before m.Key is
 	// set, with the record's key, or nil if it has none. By default messages
@@ -57,8 +57,9 @@ type Options struct {
 	OrderKey func(m *consume.Message, key []byte) string
 
 	// Start is where a group without committed offsets begins: Earliest by
-	// default. Latest skips messages that are published to a new partition
-	// before the group has seen it.
+	// default. With Latest, a group without a committed offset in a topic begins at the
+	// end of the topic's partitions. A partition that is added later, when others of the
+	// topic have a committed offset, is read from its first message.
 	Start Position
 	// OutOfRange is where to go on if the group's offset is not in the log any
 	// more, because the following messages were deleted unread, or the log was

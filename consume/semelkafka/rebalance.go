@@ -152,6 +152,9 @@ func (s *Source) fetchedOffsets(_ context.Context, _ *kgo.Client, resp *kmsg.Off
 			for k := range t.Partitions {
 				f := &t.Partitions[k]
 				meta := readMetadata(f.Metadata, f.Offset)
+				if f.Offset >= 0 && meta.partitions > 0 {
+					s.startPartitions[t.Topic] = meta.partitions
+				}
 				if p := s.parts[partitionID{t.Topic, f.Partition}]; p != nil && f.Offset >= 0 && p.mark.next.offset < 0 {
 					p.mark.next, p.mark.after, p.mark.last = mark{f.Offset, f.LeaderEpoch}, meta.after, meta.last
 				}

@@ -20,6 +20,8 @@ type Source struct {
 	topics []string
 	opt    Options
 
+	places driver.CopyChecks // the topics of copies
+
 	polling sync.Mutex // held during a poll, until its records are in the queues
 	owning  sync.Mutex // held during a call of the ledger's Own
 	commits sync.Mutex // held during a commit, from reading the watermarks on
@@ -47,6 +49,10 @@ type Source struct {
 	closing    bool
 	stop       chan struct{}  // closed when the committer is to end
 	loop       sync.WaitGroup // the committer
+
+	// startPartitions is how many partitions a topic had when the group began at its end; zero:
+	// the group's commits do not tell. mu guards it.
+	startPartitions map[string]int32
 }
 
 // New makes a Source of a consumer group's topics. It does no I/O, and its
@@ -54,7 +60,7 @@ type Source struct {
 func New(group string, topics []string, o *Options) (*Source, error) {
 	s := &Source{
 		group: group, topics: slices.Clone(topics), opt: o.withDefaults(group), parts: map[partitionID]*partition{},
-		changed: make(chan struct{}, 1), moved: make(chan struct{}, 1), ended: make(chan struct{}),
+		startPartitions: map[string]int32{}, changed: make(chan struct{}, 1), moved: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	var errs []error
 	if group == "" {

@@ -223,7 +223,7 @@ func TestFetchedOffsets_EarlierTopic_AreRefused(t *testing.T) {
 		metadata *string
 		refused  bool
 	}{
-		"the same topic": {metadata(id, 5, 5, LastMessage{}), false}, "the same topic, with markers": {metadata(id, 5, 3, LastMessage{}), false}, "another": {metadata([16]byte{9}, 5, 5, LastMessage{}), true}, "another, with markers": {metadata([16]byte{9}, 5, 3, LastMessage{}), true},
+		"the same topic": {metadata(id, 5, commitMetadata{after: 5}), false}, "the same topic, with markers": {metadata(id, 5, commitMetadata{after: 3}), false}, "another": {metadata([16]byte{9}, 5, commitMetadata{after: 5}), true}, "another, with markers": {metadata([16]byte{9}, 5, commitMetadata{after: 3}), true},
 		"none": {nil, false}, "another program's": {kmsg.StringPtr("member-1"), false},
 	} {
 		s := apart(t, nil, 0)

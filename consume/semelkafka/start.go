@@ -20,11 +20,13 @@ func (s *Source) begin(ctx context.Context, at partitionID, start kgo.Offset) (k
 	if offset := start.EpochOffset().Offset; offset >= 0 {
 		return s.verified(ctx, at, start, s.committedCheck(at, offset))
 	}
-	switch {
-	case s.opt.Start == Latest:
+	switch which, err := s.firstBegin(ctx, at); {
+	case err != nil:
+		return start, err
+	case which == endOffset:
 		end, err := s.toEnd(ctx, at)
 		return kgo.NewOffset().At(end), err
-	case s.opt.Start == Earliest && s.opt.OutOfRange == Latest:
+	case s.opt.Start == Latest || s.opt.OutOfRange == Latest:
 		first, err := s.toFirst(ctx, at)
 		return kgo.NewOffset().At(first), err
 	default:

@@ -44,7 +44,7 @@ func (r *readiness) handle(_ context.Context, _ *semel.Execution, m *consume.Mes
 		}
 		return semel.NoEffect(errors.New("not ready"))
 	}
-	r.ran = append(r.ran, m.Key)
+	r.ran = append(r.ran, string(m.Body)) // a ledger's messages have no key
 	return nil
 }
 
