@@ -22,9 +22,8 @@ type Options struct {
 	Name string
 	// Latest: if the subscription is new, it begins after the newest message of the
 	// topic. By default it begins with the oldest one that the topic keeps. A partition that
-	// is added while a Source is subscribed is read from its first message. Pulsar does not
-	// tell a Source that starts whether its subscription is new in some partitions only:
-	// so let a member run while you add partitions, or set Latest only for the first start.
+	// is added later is read from its first message: Pulsar subscribes the group when it adds
+	// the partition, and a Source that is subscribed asks for the first message.
 	Latest bool
 	// DeadLetters and Quarantine are the topics that copies are sent to: by default
 	// the topic, "-", the subscription, and "-DLQ" or "-quarantine".

@@ -103,7 +103,7 @@ var adapters = []Mutant{
 	{
 		Name: "Kafka: a commit does not say in which topic", Rule: "scope",
 		Dir: kafka, Func: "(*Source).commit", Package: kafka + "/kafkatest", Run: "TestHandOver_CommitsFirst/kfake",
-		Old: "metadata(t.TopicID, c.Offset, n.after, n.last)", New: "metadata([16]byte{}, c.Offset, n.after, n.last)",
+		Old: "metadata(t.TopicID, c.Offset, n)", New: "metadata([16]byte{}, c.Offset, n)",
 	},
 	{
 		Name: "Kafka: a partition comes back with the pause of an earlier time", Rule: "isolation",

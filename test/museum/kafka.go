@@ -36,7 +36,7 @@ var kafkas = []Mutant{
 	{
 		Name: "Kafka: the start at the end is known after the first success only", Rule: "ack",
 		Dir: kafka, Func: "(*Source).begin", Package: "consume/semelkafka/kafkatest", Run: "TestStart_LatestAndNoSuccessBeforeRestart_LosesNothing/kfake",
-		Old: "case s.opt.Start == Latest:", New: "case s.opt.Start == Latest && ctx == nil:",
+		Old: "case which == endOffset:", New: "case which == endOffset:\nreturn start, nil\ncase which == 0:",
 	},
 	{
 		Name: "Kafka: a skip to the end ends the source", Rule: "ack",
@@ -86,7 +86,7 @@ var kafkas = []Mutant{
 	{
 		Name: "Kafka: the timestamp of the last message is not committed", Rule: "ack",
 		Dir: kafka, Func: "metadata", Package: "consume/semelkafka", Run: "TestMetadata_Written_IsReadBack",
-		Old: "if last.isKnown() {", New: "if !last.isKnown() {",
+		Old: "if n.last.isKnown() {", New: "if !n.last.isKnown() {",
 	},
 	{
 		Name: "Kafka: the dead letters of an order key overtake each other", Rule: "isolation",

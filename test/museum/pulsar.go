@@ -70,7 +70,7 @@ var pulsars = []Mutant{
 	},
 	{
 		Name: "Pulsar: the broker deletes the copies, because nobody subscribes", Rule: "ack",
-		Dir: pulsar, Func: "(*Source).openCopies", Package: pulsar, Run: "TestInfo_Copies_HaveASubscription",
+		Dir: pulsar, Func: "(*Source).keepCopies", Package: pulsar, Run: "TestInfo_Copies_HaveASubscription",
 		Old: `pulsar.SubscriptionPositionEarliest`, New: `pulsar.SubscriptionPositionLatest`,
 	},
 	{

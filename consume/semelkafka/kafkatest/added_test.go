@@ -108,7 +108,8 @@ func (r *readiness) keys() []string {
 }
 
 // One partition has no leader while a group begins at the end of the log, so that the others
-// have a committed offset before it. It begins at its end, too.
+// have a committed offset before it. It begins at its end, too, in a member that reads no
+// other partition.
 func TestStart_LatestAndOnePartitionIsLate_BeginsAtTheEnd(t *testing.T) {
 	t.Parallel()
 	c, seed := fake(t)
@@ -119,17 +120,30 @@ func TestStart_LatestAndOnePartitionIsLate_BeginsAtTheEnd(t *testing.T) {
 		b.to(t, p, msg("before", ""))
 	}
 	r := &readiness{}
-	s := b.source(t, nil)
-	stop := serveForm(t, s, r, false)
+	first := b.source(t, nil)
+	stop := serveForm(t, first, r, false)
 	until(t, "the other partitions committed", func() bool { return b.committed(t, 1) == 1 && b.committed(t, 2) == 1 })
-	stop() // so that the next member knows only what is committed
-	if err := s.Close(); err != nil {
+	stop()
+	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
+	member := func(name string) *semelkafka.Source { // by its name it gets the partition
+		s := b.source(t, func(o *semelkafka.Options) {
+			o.Client = append(slices.Clone(o.Client), kgo.InstanceID(name), kgo.Balancers(kgo.RangeBalancer()))
+		})
+		serveForm(t, s, r, false)
+		return s
+	}
+	count := func(s *semelkafka.Source) int { return len(s.Stats().Partitions) }
+	second, third := member("b"), member("c")
+	until(t, "two members have all partitions", func() bool { return count(second)+count(third) == partitions && count(third) == 1 })
+	late := member("a")
+	until(t, "the late partition has a member of its own", func() bool {
+		st := late.Stats().Partitions
+		return count(second) == 1 && len(st) == 1 && st[0].Partition == 0
+	})
 	f.Remove()
-	s = b.source(t, nil)
-	serveForm(t, s, r, false)
-	assigned(t, s)
+	until(t, "its position known", func() bool { st := late.Stats().Partitions; return len(st) == 1 && st[0].Next >= 0 })
 	b.to(t, 0, msg("new", ""))
 	until(t, "the new message", func() bool { return slices.Contains(r.keys(), "new") })
 	if got := r.keys(); !slices.Equal(got, []string{"new"}) {
