@@ -65,7 +65,7 @@ var outages = []Mutant{
 	{
 		Name: "a run without a record that panics is not reported", Rule: "rule 11",
 		Dir: core, Func: "(*Guard).runUnprotected", Package: core, Run: "TestObserve_UnprotectedRunPanics_OneEndingEvent",
-		Old: "if !returned {", New: "if false {",
+		Old: "if !returned {", New: "if !returned && x == nil {",
 	},
 	{
 		Name: "a caller that left counts as an outage", Rule: "rule 11",
