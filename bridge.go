@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/semel-go/semel/internal/bridge"
@@ -27,7 +28,9 @@ func init() {
 		if !ok {
 			return store.Key{}, false
 		}
-		return x.lease.Key, true
+		k := x.lease.Key
+		k.Operation = strings.TrimSuffix(k.Operation, protocol.RerunSuffix) // the second key's record is soon gone
+		return k, true
 	}
 }
 

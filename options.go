@@ -114,8 +114,8 @@ type Options struct {
 	// answer must be fresh. Not with Park.
 	Rerun bool
 	// UnprotectedOnOutage runs the handler without a record if the store does not answer the
-	// claim within StoreTimeout (or Lease/3, if that is shorter), or refuses it as it refuses
-	// all claims. In both cases the Guard then asks for the record, for at most a second, and
+	// claim within StoreTimeout (or Lease/3, if that is shorter), or refuses all claims, as a
+	// server that can only be read does. In both cases the Guard then asks for the record, for at most a second, and
 	// the call is ErrUnavailable if somebody else's is there and has not expired. If requests
 	// fail at once, as with refused connections, the first wait ends after four of them, after
 	// about 0.2 s. Each such run has an EventUnprotected. During an outage duplicates take

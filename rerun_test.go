@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/internal/bridge"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
@@ -38,6 +39,22 @@ func TestRerun_CompletedCall_RunsAgainOneAtATime(t *testing.T) {
 		res, err := guard(t, st, nil).Run(t.Context(), ann("k"), never(t))
 		wantBody(t, res, err, "first", true)
 	})
+}
+
+// Messages that a rerun writes are found by the call's own record.
+func TestRerun_RunningCall_IsTheCall(t *testing.T) {
+	g := guard(t, memstore.New(nil), &semel.Options{Rerun: true})
+	for range 2 {
+		_, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
+			if k, ok := bridge.RunningCall(ctx); !ok || k != g.StoreKey(ann("k")) {
+				t.Errorf("the running call is %v", k)
+			}
+			return store.Outcome{}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // The rerun has the lease of a second key, so that a new life of the first one does not

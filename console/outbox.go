@@ -56,30 +56,30 @@ func (c *Console) messages(ctx context.Context, r *http.Request) (any, error) {
 	return data, nil
 }
 
-// written is the messages that the handler of a call has written.
-type written struct {
+// callMessages are the messages that the handler of a call has written.
+type callMessages struct {
 	Entries []outbox.Entry
 	Call    string // its hash as logs show it, if there are more than mostRows
 	IsDown  bool   // the outbox did not answer
 	Down    string `json:"-"` // its error, whose text can differ each time
 }
 
-// written lists the messages of the call whose record has the key k. If the outbox does not
+// messagesOf lists the messages of the call whose record has the key k. If the outbox does not
 // answer within searchTime, the page of the record shows the rest.
-func (c *Console) written(ctx context.Context, k store.Key) (w written) {
+func (c *Console) messagesOf(ctx context.Context, k store.Key) (m callMessages) {
 	if c.options.Outbox == nil {
-		return w
+		return m
 	}
 	within, cancel := context.WithTimeout(ctx, searchTime)
 	defer cancel()
 	var err error
-	if w.Entries, err = c.options.Outbox.ListCall(within, outbox.CallHash(k), mostRows+1); err != nil {
-		w.IsDown, w.Down = true, err.Error()
+	if m.Entries, err = c.options.Outbox.ListCall(within, outbox.CallHash(k), mostRows+1); err != nil {
+		m.IsDown, m.Down = true, err.Error()
 	}
-	if len(w.Entries) > mostRows {
-		w.Entries, w.Call = w.Entries[:mostRows], k.Short()
+	if len(m.Entries) > mostRows {
+		m.Entries, m.Call = m.Entries[:mostRows], k.Short()
 	}
-	return w
+	return m
 }
 
 // message shows one message.

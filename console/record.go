@@ -25,7 +25,7 @@ import (
 type recordPage struct {
 	entry
 	Events       []event
-	Messages     written
+	Messages     callMessages
 	FormerOwners []formerOwner
 	OwnersKept   int // earlier ones are not kept; 0: there were none
 	// The forms that are possible.
@@ -84,7 +84,7 @@ func (c *Console) record(ctx context.Context, r *http.Request) (any, error) {
 	if unread {
 		p.Events = slices.Insert(p.Events, 1, unreadSteps(err, p.Saga))
 	}
-	p.Messages = c.written(ctx, k)
+	p.Messages = c.messagesOf(ctx, k)
 	past := history.Entries(&f.Record)
 	for i := range f.Record.FormerOwners {
 		o := &f.Record.FormerOwners[i]

@@ -57,6 +57,30 @@ func TestPublisher_MaxAttemptsWhileOneTopicIsAway_QuarantinesBadMessageOnly(t *t
 	})
 }
 
+// The pauses that a destination asks for are longer than Backoff. Other messages of the topic
+// are sent during them, so that it is not away.
+func TestPublisher_MaxAttemptsAndSinkAsksForPauses_QuarantinesMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := outboxtest.NewMemory()
+		sink := &outboxtest.Sink{Fail: func(_ context.Context, m *outbox.Message) error {
+			if m.OrderKey == "bad" {
+				return outbox.RetryAfter(errDown, 10*time.Minute)
+			}
+			return nil
+		}}
+		start(t, m, sink, &outbox.Options{MaxAttempts: 3})
+		put(t, m, "bad", 0, 1)
+		for n := range 3 {
+			time.Sleep(5 * time.Minute)
+			put(t, m, "good", n, n+1)
+			time.Sleep(5 * time.Minute)
+		}
+		if s, _ := m.Stats(t.Context()); s.Quarantined != 1 {
+			t.Errorf("%+v; want the bad message in the quarantine", s)
+		}
+	})
+}
+
 // The destination asks for a pause. The message is not sent earlier, and those of other order
 // keys are.
 func TestPublisher_SinkAsksForPause_OrderWaits(t *testing.T) {

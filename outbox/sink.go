@@ -49,13 +49,13 @@ func IsPoison(err error) bool {
 	return ok
 }
 
-// later is an error of a message that the destination wants no earlier than after a time.
-type later struct {
+// retryLater is an error of a message that the destination wants no earlier than after a time.
+type retryLater struct {
 	error
 	after time.Duration
 }
 
-func (l later) Unwrap() error { return l.error }
+func (r retryLater) Unwrap() error { return r.error }
 
 // RetryAfter marks an error of a sink: the destination has asked for a pause of this
 // message, such as with the header Retry-After of HTTP. The order key waits as long, but no
@@ -64,13 +64,13 @@ func RetryAfter(err error, pause time.Duration) error {
 	if err == nil || pause <= 0 {
 		return err
 	}
-	return later{handlererr.Readable(err), pause}
+	return retryLater{handlererr.Readable(err), pause}
 }
 
 // delayOf is the delay after a failed attempt whose backoff is given.
 func delayOf(err error, backoff time.Duration) time.Duration {
-	l, _ := errors.AsType[later](err)
-	return max(backoff, min(l.after, LongestDelay))
+	r, _ := errors.AsType[retryLater](err)
+	return max(backoff, min(r.after, LongestDelay))
 }
 
 // errBehind is the answer for a message whose earlier one was not sent.

@@ -20,8 +20,8 @@ type Eraser interface {
 
 // Confirmer is a store that can show a change before a fail-over can no longer take it back:
 // the server has made it, and its caller got no answer, because a replica was away. It is
-// optional. Package erase needs it, because a record that was erased in this way is in no list,
-// so that no second erasure of it would find out.
+// optional. Package erase needs it: a record that was erased in this way is in no list, so
+// that a second erasure would not find it.
 type Confirmer interface {
 	// Confirm returns nil after each change that was visible when it was called is as safe
 	// as one that was answered.

@@ -4,9 +4,14 @@ package museum
 // those of another call.
 var outboxCalls = []Mutant{
 	{
+		Name: "a message of a rerun belongs to the rerun's own record", Rule: "messages",
+		Dir: core, Func: "init", Package: core, Run: "TestRerun_RunningCall",
+		Old: "strings.TrimSuffix(k.Operation, protocol.RerunSuffix)", New: "strings.TrimSuffix(k.Operation, protocol.SagaSuffix)",
+	},
+	{
 		Name: "outbox: a message of a step belongs to no record", Rule: "messages",
 		Dir: core, Func: "init", Package: outboxDir + "/outboxtest", Run: "TestConformance$/ListCall",
-		Old: "x.lease.Key, true", New: "x.key, true",
+		Old: "k := x.lease.Key", New: "k := x.key",
 	},
 	{
 		Name: "outbox, PostgreSQL: a message that was sent belongs to no call", Rule: "messages",
@@ -26,17 +31,17 @@ var outboxCalls = []Mutant{
 	},
 	{
 		Name: "console: the page of a record shows messages of another call", Rule: "messages",
-		Dir: consoleDir, Func: "(*Console).written", Package: consoleDir, Run: "TestRecord_OtherCallHasTheSameShortHash",
+		Dir: consoleDir, Func: "(*Console).messagesOf", Package: consoleDir, Run: "TestRecord_OtherCallHasTheSameShortHash",
 		Old: "outbox.CallHash(k)", New: "k.Short()",
 	},
 	{
 		Name: "console: the page of a record does not say that the outbox is down", Rule: "console",
-		Dir: consoleDir, Func: "(*Console).written", Package: consoleDir, Run: "TestRecord_OutboxDown",
-		Old: "w.IsDown, w.Down = true, err.Error()", New: "w.Down = err.Error()",
+		Dir: consoleDir, Func: "(*Console).messagesOf", Package: consoleDir, Run: "TestRecord_OutboxDown",
+		Old: "m.IsDown, m.Down = true, err.Error()", New: "m.Down = err.Error()",
 	},
 	{
 		Name: "console: an outbox that hangs keeps the page of a record from a decision", Rule: "console",
-		Dir: consoleDir, Func: "(*Console).written", Package: consoleDir, Run: "TestRecord_OutboxHangs",
+		Dir: consoleDir, Func: "(*Console).messagesOf", Package: consoleDir, Run: "TestRecord_OutboxHangs",
 		Old: "context.WithTimeout(ctx, searchTime)", New: "context.WithTimeout(ctx, 100*searchTime)",
 	},
 }

@@ -4,9 +4,14 @@ package museum
 // database that has lost commits: messages that a result of another one ends.
 var outboxOutages = []Mutant{
 	{
+		Name: "outbox: a long pause hides that other messages of the topic are sent", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).failure", Package: outboxDir, Run: "TestPublisher_MaxAttemptsAndSinkAsksForPauses",
+		Old: "-delayOf(err, s.p.opt.Backoff(max(1, t.Attempts)))", New: "-s.p.opt.Backoff(max(1, t.Attempts))",
+	},
+	{
 		Name: "outbox: a message is sent before the time that its receiver has asked for", Rule: "outbox",
 		Dir: outboxDir, Func: "delayOf", Package: outboxDir, Run: "TestPublisher_SinkAsksForPause_OrderWaits",
-		Old: "max(backoff, min(l.after, LongestDelay))", New: "max(backoff, min(l.after, LongestDelay)-l.after)",
+		Old: "max(backoff, min(r.after, LongestDelay))", New: "max(backoff, min(r.after, LongestDelay)-r.after)",
 	},
 	{
 		Name: "webhook: a Retry-After of 429 is not read", Rule: "outbox",
