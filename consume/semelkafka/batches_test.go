@@ -180,45 +180,6 @@ func TestServeBatches_LedgerClosed_Returns(t *testing.T) {
 	}
 }
 
-// mute is a ledger whose Pass waits as long as it may for an answer, but for the
-// messages of one partition.
-type mute struct {
-	scripted
-	answers int32
-	asked   map[int32]int // by partition
-}
-
-func (l *mute) Pass(ctx context.Context, it Item) error {
-	if l.asked[it.Origin.Partition]++; it.Origin.Partition == l.answers {
-		return nil
-	}
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-// The topic of the letters is gone, so that each letter times out. A turn waits
-// for one of them only, because all partitions, and the end of the drain, wait
-// for the turn.
-func TestSettleAll_NoAnswer_WaitsOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		failed := driver.Result{Err: semel.Final(errors.New("no")), FromHandler: true, Attempt: 1}
-		l := &mute{answers: 3, asked: map[int32]int{}}
-		l.ends = map[string]driver.Result{"0/0": failed, "1/0": failed, "2/0": failed, "3/0": failed}
-		b := looping(t, l, consume.Options{AckFailures: true}, 1, 1, 1, 1)
-		for range 8 {
-			began := time.Now()
-			b.turn(t)
-			if took := time.Since(began); took > settleTimeout {
-				t.Errorf("a turn has taken %v", took)
-			}
-			time.Sleep(firstSettle) // of the bubble's time
-		}
-		if l.asked[3] != 1 || min(l.asked[0], l.asked[1], l.asked[2]) < 1 || len(b.held) != 3 {
-			t.Errorf("the ledger was asked %v; %d order keys wait", l.asked, len(b.held))
-		}
-	})
-}
-
 // Item.From is the offset after the previous message, also over the gaps of
 // compaction and transactions; for the first message it is the ledger's. It
 // stays the same after a Nak.

@@ -199,14 +199,14 @@ func (b *batches) settle(ctx context.Context, w *work) bool {
 }
 
 // pass ends a message without an effect.
-func (b *batches) pass(ctx context.Context, w *work) error {
+func (b *batches) pass(ctx context.Context, w *work) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
-	defer func() { b.slow = ctx.Err() != nil }()
+	defer func() { b.slow = ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) }() // the ledger may have a shorter limit
 	if err := b.send(ctx, w); err != nil || w.passed {
 		return err
 	}
-	err := b.l.Pass(ctx, w.it)
+	err = b.l.Pass(ctx, w.it)
 	w.passed = err == nil
 	b.closes(err)
 	return err

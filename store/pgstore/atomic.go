@@ -46,11 +46,10 @@ var _ semel.Runner = (*Atomic)(nil)
 // used only its transaction can be repeated after a crash: OnDoubt, Reconcile, Lease, Reservation, Backoff, MaxWaiters,
 // SettleTimeout, Rerun and UnprotectedOnOutage. NewAtomic's error names those that are set.
 //
-// StoreTimeout limits each of these by itself: the round trip with BEGIN and the claim, or
-// with the steps of a call; each statement of the store after that; COMMIT; and the work
-// after a COMMIT that failed. It does not limit the statements of the handler. In
-// [Atomic.RunBatch] it does not limit BEGIN and the lookup of the keys either, so pass a
-// context with a deadline. In [Atomic.In] it limits nothing.
+// StoreTimeout limits each of these by itself: a connection, BEGIN and the claim, the lookup
+// of a batch, or the steps of a call, together; each statement of the store after that;
+// COMMIT; and the work after a COMMIT that failed. Only their context ends the statements
+// of the handler. In [Atomic.In] StoreTimeout limits nothing.
 func NewAtomic(st *Store, o *semel.Options) (*Atomic, error) {
 	if st == nil {
 		return nil, errors.New("pgstore: NewAtomic: the store is nil; use the store that Open or New returned")
@@ -67,7 +66,7 @@ func NewAtomic(st *Store, o *semel.Options) (*Atomic, error) {
 	if o != nil {
 		limit, outside = cmp.Or(o.StoreTimeout, limit), o.Encryption.Store(outside)
 	}
-	return &Atomic{store: st, guard: g, outside: outside, recordDelay: recordDelay, cleanupTimeout: limit, prefetchTimeout: prefetchTimeout, storeTimeout: limit}, nil
+	return &Atomic{store: st, guard: g, outside: outside, recordDelay: recordDelay, cleanupTimeout: limit, prefetchTimeout: min(prefetchTimeout, limit), storeTimeout: limit}, nil
 }
 
 // defaultStoreTimeout is the default of semel.Options.StoreTimeout.
@@ -117,7 +116,7 @@ func (r inTx) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel
 		case conn == nil || conn.IsClosed():
 		case conn.PgConn().TxStatus() == noTx:
 			err = fmt.Errorf("%w; it returned: %v", handlertx.ErrEnded, err) //nolint:errorlint // a Failure must not be kept
-		case state.HasOther(ctx, conn, cleanupTimeout): // as above
+		case state.HasOther(ctx, conn, r.atomic.storeTimeout): // as above
 			err = fmt.Errorf("%w; it returned: %v", handlertx.ErrEnded, err) //nolint:errorlint // a Failure must not be kept
 		case err == nil && state.Refused():
 			err = handlertx.ErrEnded

@@ -179,8 +179,6 @@ func (b *batchRun) afterBreak(ctx context.Context, batch *batchTry, which []int,
 // waitFree waits until the server has noticed that the connection broke, and has
 // released the locks of the keys.
 func (b *batchTry) waitFree(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
-	defer cancel()
 	var highs, lows []int32
 	for i := range b.calls {
 		c := &b.calls[i]
@@ -189,8 +187,10 @@ func (b *batchTry) waitFree(ctx context.Context) error {
 			highs, lows = append(highs, high), append(lows, low)
 		}
 	}
-	_, err := b.tx.store.ownPool.Exec(ctx, `SELECT count(pg_advisory_xact_lock_shared(u.high, u.low)) FROM (SELECT unnest($1::integer[]) AS high, unnest($2::integer[]) AS low) u`, pgwire.Array(highs), pgwire.Array(lows))
-	return err
+	return b.tx.limited(ctx, func(ctx context.Context) error {
+		_, err := b.tx.store.ownPool.Exec(ctx, `SELECT count(pg_advisory_xact_lock_shared(u.high, u.low)) FROM (SELECT unnest($1::integer[]) AS high, unnest($2::integer[]) AS low) u`, pgwire.Array(highs), pgwire.Array(lows))
+		return err
+	})
 }
 
 // attempts are the calls whose keys the batch has claimed.
@@ -235,12 +235,15 @@ func (b *batchRun) begin(ctx context.Context, which []int, useSavepoints bool) (
 		return t, batch, nil
 	}
 	t := b.atomic.newOwnTx()
-	if err := t.connect(ctx); err != nil {
-		return nil, nil, fmt.Errorf("begin: %w", err)
-	}
 	batch := b.atomic.newBatchTry(&t.storeTx, useSavepoints)
 	maps.Copy(batch.failedKeys, b.failedKeys)
-	if err := batch.lookUpCalls(ctx, which, b.calls); err != nil {
+	err := t.limited(ctx, func(ctx context.Context) error {
+		if err := t.connect(ctx); err != nil {
+			return fmt.Errorf("begin: %w", err)
+		}
+		return batch.lookUpCalls(ctx, which, b.calls)
+	})
+	if err != nil {
 		t.end()
 		return nil, nil, err
 	}

@@ -57,12 +57,12 @@ func TestDoSQL_ServerFreezesAtBeginOfStep_CallEnds(t *testing.T) {
 	}
 }
 
-// The statements of a batch after the lookup of its keys.
+// The statements of a batch.
 func TestRunBatch_ServerFreezes_CallEnds(t *testing.T) {
 	t.Parallel()
 	down := errors.New("down")
 	for name, text := range map[string]string{
-		"at the savepoint before a swap": "SAVEPOINT semel_swap", "at the settlement of a later attempt": "SET state = $4", "at the rollback to a savepoint": "ROLLBACK TO semel_handler",
+		"at BEGIN": "begin isolation", "at the savepoint before a swap": "SAVEPOINT semel_swap", "at the settlement of a later attempt": "SET state = $4", "at the rollback to a savepoint": "ROLLBACK TO semel_handler",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -87,5 +87,40 @@ func TestRunBatch_ServerFreezes_CallEnds(t *testing.T) {
 				t.Error("nothing froze, so the test shows nothing")
 			}
 		})
+	}
+}
+
+// A call has failed in the first round, so that the second call with its key looks the key
+// up by itself.
+func TestRunBatch_ServerFreezesAtLookupOfOneKey_CallEnds(t *testing.T) {
+	t.Parallel()
+	p, cut, _ := frozenShop(t)
+	endsInTime(t, func(ctx context.Context) error {
+		return p.a.RunBatch(ctx, []semel.Call{call("k"), call("k")}, func(ctx context.Context, newCalls []*PendingCall) error {
+			newCalls[0].Err = semel.NoEffect(errors.New("nothing done"))
+			cut.At("pg_try_advisory_xact_lock($2::integer, $3::integer)")
+			return nil
+		})[1].Err
+	})
+	if cut.Cuts.Load() == 0 {
+		t.Error("nothing froze, so the test shows nothing")
+	}
+}
+
+// A key is in two batches, so that the second one looks it up when the first has ended.
+func TestPrefetch_ServerFreezesAtDeferredLookup_CallEnds(t *testing.T) {
+	t.Parallel()
+	p, cut, _ := frozenShop(t)
+	w, q := newWorker(p), p.a.Prefetcher()
+	calls := [][]semel.Call{poll("a", "b"), poll("b", "c")}
+	first, second := q.Prefetch(t.Context(), calls[0]), q.Prefetch(t.Context(), calls[1])
+	if !first.waitPrefetched() || !second.waitPrefetched() {
+		t.Fatal("a batch was not prefetched: this test shows nothing")
+	}
+	wantDone(t, first.Run(t.Context(), w.rows(calls[0])), false, false)
+	cut.At("force_generic_plan")
+	endsInTime(t, func(ctx context.Context) error { return second.Run(ctx, w.rows(calls[1]))[0].Err })
+	if cut.Cuts.Load() == 0 {
+		t.Error("nothing froze, so the test shows nothing")
 	}
 }

@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,7 +65,11 @@ func (t *storeTx) lookUp(ctx context.Context, id pgtype.UUID) (state *keyState, 
 	if t.deferInsert && t.depth == 1 && !t.ownsTx { // the handler comes next
 		t.pipeline.Push("SAVEPOINT "+savepoint(1), nil, nil)
 	}
-	err = t.pipeline.Flush(ctx)
+	if t.holdSettlements { // a claim that is alone has its limit
+		err = t.limited(ctx, t.pipeline.Flush)
+	} else {
+		err = t.pipeline.Flush(ctx)
+	}
 	t.claimSavepoint = t.deferInsert && t.depth == 1
 	return &t.lookup.keyState, t.store.checkStore(err, t.lookup.storeID)
 }
@@ -271,7 +276,7 @@ func (t *ownTx) mayHaveCommitted(ctx context.Context) bool {
 
 // endedUnnamed is handlertx.State.EndedUnnamed for the handler of t.
 func (t *storeTx) endedUnnamed(ctx context.Context) bool {
-	return t.handler.EndedUnnamed(ctx, t.pipeline.Conn(), t.store.ownPool, cleanupTimeout)
+	return t.handler.EndedUnnamed(ctx, t.pipeline.Conn(), t.store.ownPool, cmp.Or(t.limit, defaultStoreTimeout))
 }
 
 // endedInRows is endedUnnamed if the connection takes no statements after the handler.

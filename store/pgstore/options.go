@@ -69,11 +69,17 @@ type Options struct {
 	// limits.
 	Notify bool
 
-	// MaxIdleTx is how long a transaction that an Atomic has begun may be idle,
-	// because its handler does other work or hangs: 30 s by default. After that the
+	// MaxIdleTx is how long a transaction that an Atomic or a pgkafka.Watermark has begun
+	// may be idle, because its handler does other work or hangs: 30 s by default. After that the
 	// server closes the connection, which rolls the transaction back
 	// (idle_in_transaction_session_timeout).
 	MaxIdleTx time.Duration
+	// StoreTimeout limits each request of package pgkafka, on which kafkapg.ServeOffsets
+	// and all crash markers rest: 5 s by default. A connection of the pool and BEGIN are
+	// one request, and so are a change of the watermark, COMMIT, and the question what
+	// became of a COMMIT without an answer. It does not limit the statements of a handler.
+	// semel.Options.StoreTimeout is the limit of the requests of a Guard or an Atomic.
+	StoreTimeout time.Duration
 
 	// clock is an SQL expression for the store's clock, in microseconds. For
 	// tests.
@@ -97,6 +103,9 @@ func (o *Options) channel() string {
 
 const maxTimeout = math.MaxInt32 * time.Millisecond
 
+// leastStoreTimeout leaves some milliseconds for the wait for a locked row.
+const leastStoreTimeout = 10 * time.Millisecond
+
 func (o *Options) withDefaults() (Options, error) {
 	var d Options
 	if o != nil {
@@ -108,6 +117,7 @@ func (o *Options) withDefaults() (Options, error) {
 	d.Flushers = cmp.Or(d.Flushers, max(1, min(4, d.Connections/3)))
 	d.MaxBatch = cmp.Or(d.MaxBatch, 256)
 	d.MaxIdleTx = cmp.Or(d.MaxIdleTx, 30*time.Second)
+	d.StoreTimeout = cmp.Or(d.StoreTimeout, defaultStoreTimeout)
 	d.clock = cmp.Or(d.clock, table.WallClock)
 	d.notifiedPoll = cmp.Or(d.notifiedPoll, time.Second)
 	d.echo = cmp.Or(d.echo, 20*time.Second)
@@ -131,6 +141,8 @@ func (o *Options) withDefaults() (Options, error) {
 		return d, fmt.Errorf("pgstore: Options.Partitions is %d; it must be 0 to %d", d.Partitions, schema.MaxPartitions)
 	case d.MaxIdleTx < time.Millisecond:
 		return d, fmt.Errorf("pgstore: Options.MaxIdleTx is %v; it must be at least 1ms", d.MaxIdleTx)
+	case d.StoreTimeout < leastStoreTimeout:
+		return d, fmt.Errorf("pgstore: Options.StoreTimeout is %v; it must be at least %v", d.StoreTimeout, leastStoreTimeout)
 	}
 	return d, nil
 }

@@ -33,7 +33,7 @@ type ownTx struct {
 
 func (a *Atomic) newOwnTx() *ownTx {
 	t := &ownTx{duplicates: &a.duplicates}
-	t.handler, t.limit = &t.finished, a.storeTimeout
+	t.handler, t.limit, t.finished.Limit = &t.finished, a.storeTimeout, a.storeTimeout
 	t.store, t.deferInsert, t.ownsTx, t.idleTimeout = a.store, true, true, &a.store.idleTimeout
 	return t
 }
@@ -217,9 +217,10 @@ func (t *ownTx) afterHandler(ctx context.Context, err error) error {
 		}
 		t.ended = t.mayHaveCommitted(ctx)
 	case err != nil && t.finished.XID() != "": // nobody has checked its statements
-		check, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
-		defer cancel()
-		_, checkErr := conn.Exec(check, handlertx.CheckXID, t.finished.XID())
+		checkErr := t.limited(context.WithoutCancel(ctx), func(ctx context.Context) error {
+			_, err := conn.Exec(ctx, handlertx.CheckXID, t.finished.XID())
+			return err
+		})
 		t.uncertain = checkErr != nil && (t.sqlTx == nil || !conn.IsClosed())
 	case err == nil && refused:
 		err, t.uncertain = handlertx.ErrEnded, t.finished.XID() != ""

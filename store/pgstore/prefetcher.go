@@ -208,7 +208,7 @@ func (p *PrefetchedBatch) takeOver(ctx context.Context, useSavepoints bool) (*ow
 	if t == nil {
 		return nil, nil
 	}
-	if useSavepoints || batch.prefetchDeferred(ctx) != nil {
+	if useSavepoints || t.limited(ctx, batch.prefetchDeferred) != nil {
 		t.end()
 		return nil, nil
 	}

@@ -48,7 +48,7 @@ func (a *Atomic) run(ctx context.Context, call semel.Call, fn semel.Handler, db 
 				if handlertx.HasEnded(in.sqlTx.Driver) { // the handler around this one has to see that
 					in.sqlTx.Ended = true
 					// After the end of this handler's context database/sql would close its rows at any moment.
-					err = handlertx.CloseUnread(in.sqlTx.Driver, err)
+					err = handlertx.CloseUnread(in.sqlTx.Driver, a.storeTimeout, err)
 				}
 				return o, err
 			})
@@ -230,22 +230,8 @@ func (a *Atomic) endedCall(ctx context.Context, t *ownTx, call semel.Call, cause
 // limited runs a call of the store within StoreTimeout. Statements of the handler have
 // no limit but their context, and a transaction of the caller has no limit at all.
 func (t *storeTx) limited(ctx context.Context, call func(ctx context.Context) error) error {
-	if t.limit == 0 {
-		return call(ctx)
-	}
-	within, cancel := context.WithTimeout(ctx, t.limit)
-	defer cancel()
-	err := call(within)
-	if err != nil && within.Err() != nil && ctx.Err() == nil {
-		err = fmt.Errorf("the store gave no answer within StoreTimeout, %v: %w", t.limit, err)
-	}
-	return err
+	return pgwire.Limited(ctx, t.limit, call)
 }
-
-// cleanupTimeout limits the check of a transaction whose handler has failed, and how long
-// a batch waits for the locks of a connection that broke. The rest of the work after a
-// transaction has a limit of StoreTimeout. The context of the caller may have ended before.
-const cleanupTimeout = 10 * time.Second
 
 // recordAttempt records an attempt whose transaction was rolled back, unless another
 // caller has claimed the key since. Only MaxAttempts and the displayed attempt depend

@@ -192,7 +192,7 @@ func init() {
 func (s *Store) database() *pgwire.Database {
 	return &pgwire.Database{
 		App: s.appPool, Own: s.ownPool, Schema: s.quoted(), Clock: s.options.clock,
-		LockTimeout: s.options.LockTimeout, MaxIdleTx: s.options.MaxIdleTx, Closed: s.closed.Load,
+		LockTimeout: s.options.LockTimeout, MaxIdleTx: s.options.MaxIdleTx, StoreTimeout: s.options.StoreTimeout, Closed: s.closed.Load,
 		Commits: &s.commits, Confirm: s.confirm, SeesWarnings: s.ownsAppPool,
 	}
 }

@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -268,7 +269,7 @@ func (t *storeTx) undo(ctx context.Context, sql string, start int, cause error) 
 	if t.unread {
 		return cause // closing the connection has undone all
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(t.limit, defaultStoreTimeout))
 	defer cancel()
 	_, err := t.session.db.Exec(ctx, sql)
 	if err != nil && cause != nil {
@@ -283,7 +284,7 @@ func (t *storeTx) closeUnread(err error) error {
 	if f, kept := errors.AsType[*semel.Failure](err); kept && f != nil && !driver.IsNoEffect(err) && handlertx.IsUnread(conn) {
 		err = fmt.Errorf("it returned: %v", err) //nolint:errorlint // nothing can be kept
 	}
-	err = handlertx.CloseUnread(conn, err)
+	err = handlertx.CloseUnread(conn, cmp.Or(t.limit, defaultStoreTimeout), err)
 	t.unread = errors.Is(err, handlertx.ErrUnread) && conn != nil && conn.IsClosed()
 	return err
 }

@@ -127,13 +127,13 @@ var adapters = []Mutant{
 			if err := b.send(ctx, w); err != nil || w.passed {
 				return err
 			}
-			err := b.l.Pass(ctx, w.it)
+			err = b.l.Pass(ctx, w.it)
 			w.passed = err == nil
 			b.closes(err)
 			return err`,
 		New: `
 			if !w.passed {
-				err := b.l.Pass(ctx, w.it)
+				err = b.l.Pass(ctx, w.it)
 				b.closes(err)
 				if err != nil {
 					return err

@@ -77,7 +77,7 @@ func All() []Mutant {
 	return slices.Concat(claims, swaps, formerOwners, leases, settlements, unreadables, fences, fingerprints, policies, scopes, replays, tombstones, frameworks,
 		outages, attempts, waits, derivations, steps, sagas, sagaRecords, sagaShards, reservations, reconciliations, sweeps, transactions, doors, resultHeaders, clients, sidecars, sidecarRequests, deliveries, tenantDeliveries, consumers, sqlites, coalescers,
 		caches, shardings, observers, imports, moves, redises, dynamos, dynamoObjects, kafkas, watermills, lambdas, rpcs,
-		postgreses, postgresTxs, postgresBatches, postgresAttempts, postgresEnds, adapters, copyPlaces, rabbits, jetStreams, pulsars, outboxes, outboxOutages, outboxCalls, consoles, telemetries, encryptions, hashedKeys, erasures, audits, programs, environments)
+		postgreses, postgresTxs, postgresBatches, postgresAttempts, postgresEnds, postgresLimits, adapters, copyPlaces, rabbits, jetStreams, pulsars, outboxes, outboxOutages, outboxCalls, consoles, telemetries, encryptions, hashedKeys, erasures, audits, programs, environments)
 }
 
 // check says what is missing in the description itself.

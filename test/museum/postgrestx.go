@@ -5,7 +5,7 @@ var postgresTxs = []Mutant{
 	{
 		Name: "an Atomic call waits for a frozen server as long as its caller", Rule: "atomic",
 		Dir: "store/pgstore", Func: "(*storeTx).limited", Package: "test/outage", Run: "TestServerFreezes_AtomicCallsReturnWithinLimit",
-		Old: "context.WithTimeout(ctx, t.limit)", New: "context.WithCancel(ctx)",
+		Old: "pgwire.Limited(ctx, t.limit, call)", New: "call(ctx)",
 	},
 	{
 		Name: "PostgreSQL, Atomic: a call waits for the key of another call, which its handler met", Rule: "rule 13",
@@ -142,7 +142,7 @@ var postgresTxs = []Mutant{
 	{
 		Name: "PostgreSQL, Atomic: a handler is not undone when the caller left", Rule: "atomic",
 		Dir: postgres, Func: "(*storeTx).undo", Package: postgres, Run: "TestIn_CallerLeaves_HandlerUndone",
-		Old: "context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)", New: "context.WithTimeout(ctx, 5*time.Second)",
+		Old: "context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(t.limit, defaultStoreTimeout))", New: "context.WithTimeout(ctx, cmp.Or(t.limit, defaultStoreTimeout))",
 	},
 	{
 		Name: "PostgreSQL, Atomic: the transaction of a twin is served", Rule: "atomic",

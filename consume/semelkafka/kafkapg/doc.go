@@ -37,6 +37,10 @@
 //   - If the database is down, messages and partitions are kept until it answers,
 //     and no attempt is counted. One exception: by keys, a message that was alone
 //     in its transaction when the outage began has made an attempt.
+//   - If the database gives no answer, each request of this package ends after
+//     StoreTimeout (of the Atomic, or of pgstore.Options), 5 s by default, and is tried
+//     again. The statements of the handler end with their context only, and the handler's
+//     context has no deadline: give it one.
 //   - If a message kills its process, later members find it, and it becomes a dead
 //     letter too.
 //   - If the topic was created again, or if its log has another message before the

@@ -14,7 +14,8 @@ import (
 
 // Handler does the work of messages, which are in the order of their offsets. It
 // writes with tx only, best with one statement for all messages, and neither
-// commits tx nor rolls it back.
+// commits tx nor rolls it back. ctx ends some time after Serve is to end, and has no
+// deadline. If a statement may get no answer, give it one with context.WithTimeout.
 //
 // An error or a panic undoes the writes of all the messages. Because any of them
 // may be the cause, the handler runs again for each half of them, until the

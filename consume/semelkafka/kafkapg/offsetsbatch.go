@@ -19,6 +19,7 @@ type offsetsBatch struct {
 	items       []semelkafka.Item
 	results     []driver.Result
 	blocked     map[semelkafka.GroupPartition]error // the error of all further messages of a partition in this batch
+	noAnswer    error                               // the database gave no answer in time; nil: it did
 	notIsolated bool                                // the partition that beginPartition saw last is not isolated
 	marker      *partitionMarker                    // of the message of an isolated partition that is handled now; otherwise nil
 }
@@ -87,6 +88,7 @@ func (b *offsetsBatch) handlePart(ctx context.Context, indexes []int) {
 			b.block(unmoved.partition, unmoved.indexes, semelError(semel.ErrLeaseLost, unmoved.partition, err))
 			indexes = tried
 		case !mayBeOneMessage(err), ctx.Err() != nil: // if it was interrupted, no message is the cause, whatever the handler says
+			b.noteAnswer(ctx, err)
 			for _, s := range spans {
 				s.position.watermark = nil
 				b.block(s.partition, s.indexes, semelError(semel.ErrUnavailable, s.partition, err))
@@ -112,7 +114,7 @@ func (b *offsetsBatch) newSpans(ctx context.Context, indexes []int) (spans []*sp
 			b.results[i].Err = err
 			continue
 		}
-		p, err := b.position(ctx, it)
+		p, err := b.askPosition(ctx, it)
 		if err != nil {
 			b.block(it.Partition, []int{i}, semelError(semel.ErrUnavailable, it.Partition, err))
 			continue
@@ -134,6 +136,24 @@ func (b *offsetsBatch) newSpans(ctx context.Context, indexes []int) (spans []*sp
 		s.indexes, s.Next, s.Last = append(s.indexes, i), it.Origin.Offset+1, pgkafka.LastMessage(it.Last())
 	}
 	return slices.DeleteFunc(spans, func(s *span) bool { return len(s.indexes) == 0 })
+}
+
+// askPosition is position, but it asks a database that has given no answer only once in a
+// batch. Otherwise each partition of the batch would wait for the limit again.
+func (b *offsetsBatch) askPosition(ctx context.Context, it *semelkafka.Item) (*position, error) {
+	if b.noAnswer != nil {
+		return nil, b.noAnswer
+	}
+	p, err := b.position(ctx, it)
+	b.noteAnswer(ctx, err)
+	return p, err
+}
+
+// noteAnswer remembers an error that says that the database gave no answer in time.
+func (b *offsetsBatch) noteAnswer(ctx context.Context, err error) {
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		b.noAnswer = err
+	}
 }
 
 // block ends messages of a partition with an error, and all later ones of that
@@ -197,7 +217,7 @@ func (p *position) isBusy(offset int64) bool {
 // the server refused, may be the cause; if it does not, no message is.
 func (b *offsetsBatch) databaseAnswers(ctx context.Context, s *span) bool {
 	s.position.watermark = nil
-	p, err := b.position(ctx, &b.items[s.indexes[0]])
+	p, err := b.askPosition(ctx, &b.items[s.indexes[0]])
 	if err == nil {
 		s.position = p
 	}

@@ -17,10 +17,11 @@ func (b *offsetsBatch) beginPartition(ctx context.Context, i int) (*partitionMar
 	if _, blocked := b.blocked[it.Partition]; blocked { // newSpans sets the message's result
 		return nil, nil
 	}
-	if _, err := b.position(ctx, it); err != nil {
+	if _, err := b.askPosition(ctx, it); err != nil {
 		return nil, err
 	}
 	p, err := b.markers.begin(ctx, b.store, it)
+	b.noteAnswer(ctx, err)
 	b.notIsolated = err == nil && p.isolatedLeft == 0
 	if err != nil || b.notIsolated {
 		return nil, err
@@ -40,6 +41,7 @@ func (b *offsetsBatch) tryMarked(ctx context.Context, spans []*span) (unmoved *s
 		return nil, &crashedError{open, n}
 	}
 	if err := b.marker.beginTry(ctx, m, b.maxAttempts); err != nil {
+		b.noteAnswer(ctx, err)
 		return nil, err
 	}
 	if unmoved, err = b.try(ctx, spans); err != nil {

@@ -26,6 +26,7 @@ type bank struct {
 	url, schema string
 	pool        *pgxpool.Pool
 	st          *pgstore.Store
+	limit       time.Duration // StoreTimeout, of a member behind a cutter; zero: the default
 }
 
 // openBank makes a schema of its own on the server that tests share.
@@ -158,7 +159,7 @@ func (b *bank) serve(ctx context.Context, f form, s *semelkafka.Source, h kafkap
 	case offsets:
 		return kafkapg.ServeOffsets(ctx, s, b.st, h, &opt)
 	}
-	a, err := pgstore.NewAtomic(b.st, &semel.Options{Retention: consume.DefaultRetention})
+	a, err := pgstore.NewAtomic(b.st, &semel.Options{Retention: consume.DefaultRetention, StoreTimeout: b.limit})
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,11 @@ type cutter struct {
 	to    string
 	text  atomic.Pointer[string]
 	after bool // the request goes on, the answer does not
-	cuts  atomic.Int64
+	// silent keeps both sides of the connection open instead, and passes nothing any more,
+	// as a network does that loses all packets.
+	silent bool
+	cuts   atomic.Int64
+	ended  <-chan struct{} // closed at the end of the test
 }
 
 // behindCutter gives a bank's pool a cutter. The store's own connections have
@@ -30,7 +34,7 @@ func (b *bank) behindCutter(t testing.TB, after bool) (*bank, *cutter) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cutter{to: u.Host, after: after}
+	c := &cutter{to: u.Host, after: after, ended: t.Context().Done()}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -51,11 +55,11 @@ func (b *bank) behindCutter(t testing.TB, after bool) (*bank, *cutter) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, err := pgstore.New(t.Context(), pool, &pgstore.Options{Schema: b.schema, Connections: 4, MaxIdleTx: idleTx})
+	st, err := pgstore.New(t.Context(), pool, &pgstore.Options{Schema: b.schema, Connections: 4, MaxIdleTx: idleTx, StoreTimeout: b.limit})
 	if err != nil {
 		t.Fatal(err)
 	}
-	through := &bank{url: b.url, schema: b.schema, pool: pool, st: st}
+	through := &bank{url: b.url, schema: b.schema, pool: pool, st: st, limit: b.limit}
 	t.Cleanup(through.close)
 	return through, c
 }
@@ -72,6 +76,9 @@ func (c *cutter) carry(client net.Conn) {
 		buf := make([]byte, 64<<10)
 		for {
 			n, err := server.Read(buf)
+			if cut.Load() && c.silent {
+				return
+			}
 			if err != nil || cut.Load() {
 				_ = client.Close()
 				return
@@ -91,7 +98,13 @@ func (c *cutter) carry(client net.Conn) {
 			c.text.Store(nil)
 			c.cuts.Add(1)
 			cut.Store(true)
-			if !c.after {
+			if c.silent && c.after {
+				_, _ = server.Write(buf[:n])
+			}
+			if c.silent {
+				<-c.ended
+			}
+			if !c.after || c.silent {
 				return
 			}
 		}

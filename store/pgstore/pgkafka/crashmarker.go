@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel/store/pgstore"
@@ -18,7 +19,8 @@ import (
 // consumer group writes into one row of the partition where it starts, and which
 // message it tries alone. The row is committed outside of the transactions of
 // effects, which die with the process. A crash marker is a hint: no effect depends on
-// it. Make it with [NewCrashMarker]. Not safe for concurrent use.
+// it. Each request to the server has pgstore.Options.StoreTimeout. Make it with
+// [NewCrashMarker]. Not safe for concurrent use.
 type CrashMarker struct {
 	db        *pgwire.Database
 	sql       *statements
@@ -51,9 +53,11 @@ func (n *CrashMarker) Begin(ctx context.Context, offset int64) (starts int, err 
 		return 0, err
 	}
 	var row []int64 // offset, count, offset, count …
-	err = pgwire.Retry(func() error {
-		tp := &n.partition
-		return n.db.Own.QueryRow(ctx, n.sql.begin, tp.Consumer, tp.Topic, tp.Partition, tp.TopicID, n.member, offset, pgwire.Millis(n.db.LockTimeout)).Scan(&starts, &row)
+	err = n.db.Limited(ctx, func(ctx context.Context) error {
+		return pgwire.Retry(func() error {
+			tp := &n.partition
+			return n.db.Own.QueryRow(ctx, n.sql.begin, tp.Consumer, tp.Topic, tp.Partition, tp.TopicID, n.member, offset, n.db.LockWait()).Scan(&starts, &row)
+		})
 	})
 	if err != nil {
 		return 0, pgwire.Explain("begin a crash marker", err)
@@ -124,7 +128,11 @@ func (n *CrashMarker) write(ctx context.Context, sql string) error {
 		row = append(row, offset, n.tries[offset])
 	}
 	tp := &n.partition
-	tag, err := n.db.Own.Exec(ctx, sql, tp.Consumer, tp.Topic, tp.Partition, tp.TopicID, n.member, row, pgwire.Millis(n.db.LockTimeout))
+	var tag pgconn.CommandTag
+	err := n.db.Limited(ctx, func(ctx context.Context) (err error) {
+		tag, err = n.db.Own.Exec(ctx, sql, tp.Consumer, tp.Topic, tp.Partition, tp.TopicID, n.member, row, n.db.LockWait())
+		return err
+	})
 	if err == nil && tag.RowsAffected() == 0 {
 		err = fmt.Errorf("%w: partition %d", ErrFenced, tp.Partition)
 	}

@@ -18,7 +18,7 @@ func TestWatermark_FencedOwnerCommit_NotWaitedFor(t *testing.T) {
 	if is, _ := w.hasMoved(t.Context(), 0); is {
 		t.Error("it came")
 	}
-	if took := time.Since(start); took > commitTimeout/2 {
+	if took := time.Since(start); took > w.db.StoreTimeout/2 {
 		t.Errorf("it took %v", took)
 	}
 }

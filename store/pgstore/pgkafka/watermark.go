@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-go/semel/store/pgstore"
 	"github.com/semel-go/semel/store/pgstore/internal/handlertx"
@@ -66,7 +64,9 @@ type Watermark struct {
 // even if it is frozen and does not know. Call Own when the broker assigns the
 // partition, and read from [Watermark.Next] on, whatever offset is committed at the
 // broker. If there is no watermark, it begins at start. Own waits for a transaction
-// that is about to move the watermark, for up to pgstore.Options.LockTimeout.
+// that is about to move the watermark, for up to pgstore.Options.LockTimeout or four
+// fifths of pgstore.Options.StoreTimeout, and then returns pgstore.ErrBusy. If the server
+// does not answer within StoreTimeout, Own returns an error, and may be called again.
 func Own(ctx context.Context, st *pgstore.Store, partition TopicPartition, start int64) (*Watermark, error) {
 	w := &Watermark{db: pgwire.DatabaseOf(st), sql: statementsOf(st), partition: partition}
 	if w.db.Closed() {
@@ -77,10 +77,11 @@ func Own(ctx context.Context, st *pgstore.Store, partition TopicPartition, start
 	}
 	var id string
 	var lastOffset, published int64
-	wait := pgwire.Millis(w.db.LockTimeout)
-	err := w.db.Commits.Run(func() error { // the commit makes earlier moves durable too
-		return pgwire.Retry(func() error {
-			return w.db.Own.QueryRow(ctx, w.sql.own, partition.Consumer, partition.Topic, partition.Partition, partition.TopicID, start, wait).Scan(&id, &w.next, &w.epoch, &lastOffset, &w.last.LeaderEpoch, &published)
+	err := w.db.Limited(ctx, func(ctx context.Context) error {
+		return w.db.Commits.Run(func() error { // the commit makes earlier moves durable too
+			return pgwire.Retry(func() error {
+				return w.db.Own.QueryRow(ctx, w.sql.own, partition.Consumer, partition.Topic, partition.Partition, partition.TopicID, start, w.db.LockWait()).Scan(&id, &w.next, &w.epoch, &lastOffset, &w.last.LeaderEpoch, &published)
+			})
 		})
 	})
 	switch {
@@ -105,7 +106,10 @@ func Forget(ctx context.Context, st *pgstore.Store, consumer, topic string) erro
 	if db.Closed() {
 		return pgstore.ErrClosed
 	}
-	_, err := db.Own.Exec(ctx, statementsOf(st).forget, consumer, topic)
+	err := db.Limited(ctx, func(ctx context.Context) error {
+		_, err := db.Own.Exec(ctx, statementsOf(st).forget, consumer, topic)
+		return err
+	})
 	return pgwire.Explain("forget a topic", err)
 }
 
@@ -120,7 +124,8 @@ func (w *Watermark) Last() LastMessage { return w.last }
 // done. If it fails, roll tx back: ErrFenced, ErrBehind, or an error
 // of the server. Move locks the row, so call it after the effects, and commit soon:
 // the server ends a transaction that then idles for pgstore.Options.MaxIdleTx.
-// Offsets may be missing in between. After tx has committed, call [Watermark.Moved].
+// Offsets may be missing in between. After tx has committed, call [Watermark.Moved]. If the
+// server does not answer Move within pgstore.Options.StoreTimeout, the connection is closed.
 func (w *Watermark) Move(ctx context.Context, tx pgx.Tx, s Span) error {
 	first, next := s.First, s.Next
 	if first < 0 || next <= first {
@@ -133,19 +138,28 @@ func (w *Watermark) Move(ctx context.Context, tx pgx.Tx, s Span) error {
 	if !s.Last.Published.IsZero() {
 		published = s.Last.Published.UnixMilli()
 	}
-	err := tx.QueryRow(ctx, w.sql.move, w.partition.Consumer, w.partition.Topic, w.partition.Partition, w.partition.TopicID, w.epoch, first, next, pgwire.Millis(w.db.MaxIdleTx), min(w.next, first), s.Last.LeaderEpoch, published).Scan(&w.hasStandby, nil)
-	if !errors.Is(err, pgx.ErrNoRows) {
+	var at int64
+	err := w.db.Limited(ctx, func(ctx context.Context) error {
+		err := tx.QueryRow(ctx, w.sql.move, w.partition.Consumer, w.partition.Topic, w.partition.Partition, w.partition.TopicID, w.epoch, first, next, pgwire.Millis(w.db.MaxIdleTx), min(w.next, first), s.Last.LeaderEpoch, published).Scan(&w.hasStandby, nil)
+		if !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		if at, err = w.read(ctx, tx); err != nil {
+			return err
+		}
+		return errNotMoved
+	})
+	switch {
+	case !errors.Is(err, errNotMoved):
 		return pgwire.Explain("move a watermark", err)
-	}
-	at, err := w.read(ctx, tx)
-	if err != nil {
-		return pgwire.Explain("move a watermark", err)
-	}
-	if at < first {
+	case at < first:
 		return fmt.Errorf("%w: the watermark is at %d, and was at %d: a failover has lost commits; own the partition again", ErrFenced, at, w.next)
 	}
 	return fmt.Errorf("%w: the watermark is at %d, and the first is %d", ErrBehind, at, first)
 }
+
+// errNotMoved: the watermark is elsewhere.
+var errNotMoved = errors.New("the watermark has not moved")
 
 // Moved tells the Watermark that the transaction of a Move has committed.
 func (w *Watermark) Moved(s Span) {
@@ -163,125 +177,4 @@ func (w *Watermark) read(ctx context.Context, db pgwire.Querier) (next int64, er
 		return 0, fmt.Errorf("%w: partition %d", ErrFenced, w.partition.Partition)
 	}
 	return next, err
-}
-
-// Do runs fn in a transaction, and moves the watermark in it. Fn writes the effects
-// of the messages of the span. It may run again, after
-// a serialization failure or a deadlock, and must not end the transaction (ErrEnded).
-// If COMMIT fails, or the connection breaks meanwhile, Do finds out what became of it:
-// ErrBroken if nothing was committed. After any other error nothing was committed
-// either, except that it is not known if the database stays out of reach, or another
-// owner has the partition by then; Own tells.
-func (w *Watermark) Do(ctx context.Context, s Span, fn func(ctx context.Context, tx pgx.Tx) error) error {
-	pause, last := 5*time.Millisecond, error(nil)
-	for range pgwire.Tries {
-		committing, warnings := false, w.db.Commits.Count()
-		err := w.db.App.AcquireFunc(ctx, func(c *pgxpool.Conn) error {
-			var state handlertx.State
-			defer func() {
-				if state.Spoiled() {
-					_ = c.Conn().Close(context.Background())
-				}
-			}()
-			return pgx.BeginTxFunc(ctx, c, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-				if err := lend(ctx, tx, &state, fn); err != nil {
-					return err
-				}
-				err := w.Move(ctx, tx, s)
-				committing = err == nil
-				return err
-			})
-		})
-		if err == nil && (w.hasStandby && !w.db.SeesWarnings || w.db.Commits.Count() != warnings) {
-			err = w.db.Confirm(ctx)
-		}
-		if err != nil && committing {
-			err = w.outcome(ctx, s.Next, err)
-		}
-		if err == nil {
-			w.Moved(s)
-		}
-		if !pgwire.Again(err) || !pgwire.Sleep(ctx, pause) {
-			if committing && err != nil && pgwire.Refused(err) && !errors.Is(err, ErrBroken) {
-				err = fmt.Errorf("%w: %w", ErrBroken, err)
-			}
-			return err
-		}
-		if last = nil; committing {
-			last = err
-		}
-		pause = pause * 3 / 2
-	}
-	if last != nil { // a trigger can raise the code of a conflict
-		return fmt.Errorf("%w: %d times: %w", ErrBroken, pgwire.Tries, last)
-	}
-	return fmt.Errorf("pgkafka: the transaction of a watermark conflicted with others %d times: %w", pgwire.Tries, pgstore.ErrBusy)
-}
-
-// lend runs fn with a transaction that it must not end.
-func lend(ctx context.Context, tx pgx.Tx, state *handlertx.State, fn func(ctx context.Context, tx pgx.Tx) error) error {
-	defer state.Store(true)
-	conn, err := tx.Conn(), fn(ctx, handlertx.New(tx, state))
-	hasEnded := handlertx.HasEnded(conn)
-	err = handlertx.CloseUnread(conn, err)
-	switch {
-	case hasEnded:
-		return fmt.Errorf("%w; it returned: %v", ErrEnded, err) //nolint:errorlint // it is not the cause
-	case err != nil:
-		return err
-	case state.Refused():
-		return ErrEnded
-	case state.XID() != "" && !conn.IsClosed():
-		if _, err := tx.Exec(ctx, handlertx.CheckXID, state.XID()); pgwire.Code(err) == handlertx.DivisionByZero {
-			return ErrEnded
-		}
-	}
-	return nil
-}
-
-// outcome is the error of a COMMIT, or nil if the COMMIT has moved the watermark.
-func (w *Watermark) outcome(ctx context.Context, next int64, err error) error {
-	broke := pgwire.Code(err) == "" || strings.HasPrefix(pgwire.Code(err), "08") || strings.HasPrefix(pgwire.Code(err), "57P") || pgwire.EndsConnection(err)
-	if !pgwire.Refused(err) {
-		switch moved, known := w.hasMoved(ctx, next); {
-		case moved:
-			return nil
-		case !known:
-			return err
-		}
-	}
-	if broke && ctx.Err() == nil {
-		err = fmt.Errorf("%w: %w", ErrBroken, err)
-	}
-	return err
-}
-
-// commitTimeout limits how long hasMoved asks the server.
-const commitTimeout = 10 * time.Second
-
-// hasMoved reports whether a COMMIT without an answer has moved the watermark, if
-// that can be known. It waits for the lock of the row, which the transaction holds
-// until it has ended.
-func (w *Watermark) hasMoved(ctx context.Context, next int64) (moved, known bool) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
-	defer cancel()
-	for {
-		at := int64(0)
-		err := pgx.BeginTxFunc(ctx, w.db.Own, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
-			if _, err = tx.Exec(ctx, w.sql.lockRow, w.partition.Consumer, w.partition.Topic, w.partition.Partition, pgwire.Millis(w.db.MaxIdleTx)); err == nil {
-				at, err = w.read(ctx, tx)
-			}
-			return err
-		})
-		switch {
-		case errors.Is(err, ErrFenced): // it is another's, who knows how far this one came
-			return false, false
-		case err == nil && at < next:
-			return false, true
-		case err == nil && w.db.Confirm(ctx) == nil:
-			return true, true
-		case !pgwire.Sleep(ctx, 50*time.Millisecond):
-			return false, false
-		}
-	}
 }

@@ -2,6 +2,7 @@
 package handlertx
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -28,6 +29,8 @@ type State struct {
 	// BeforeUse, if not nil, runs before each use of the transaction. If it fails,
 	// the use fails, and nothing is sent.
 	BeforeUse func(context.Context) error
+	// Limit is how long the look-up of the transaction's id may take: 5 s if it is zero.
+	Limit time.Duration
 }
 
 // Refused reports whether a statement was refused that would have ended the
@@ -82,7 +85,7 @@ func (s *State) lend(tx pgx.Tx) {
 	if s.XID() != "" || s.unnamed.Load() || conn == nil || conn.IsClosed() || conn.PgConn().TxStatus() == 'I' {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(s.Limit, 5*time.Second))
 	defer cancel()
 	var id ID
 	if err := tx.QueryRow(ctx, CurrentID).Scan(&id.XID, &id.Server); err != nil {

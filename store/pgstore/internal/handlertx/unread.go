@@ -24,12 +24,12 @@ func HasEnded(conn *pgx.Conn) bool {
 
 // CloseUnread is the error of a handler that has returned err. If it has left rows open,
 // the connection is closed, because reading them to their end can take any time. That
-// undoes all writes.
-func CloseUnread(conn *pgx.Conn, err error) error {
+// undoes all writes. That takes until limit at the latest.
+func CloseUnread(conn *pgx.Conn, limit time.Duration, err error) error {
 	if !IsUnread(conn) {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	_ = conn.PgConn().CancelRequest(ctx) // the server notices a closed connection only when it sends
 	cancel()

@@ -34,7 +34,9 @@ type Database struct {
 	Clock       string        // the SQL expression of the store's clock, in microseconds
 	LockTimeout time.Duration
 	MaxIdleTx   time.Duration
-	Closed      func() bool // the store is closed
+	// StoreTimeout limits each request; see Limited.
+	StoreTimeout time.Duration
+	Closed       func() bool // the store is closed
 
 	Commits      *CommitWatch                    // of the connections that the store opens
 	Confirm      func(ctx context.Context) error // see pgstore's (*Store).confirm

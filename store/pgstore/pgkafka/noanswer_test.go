@@ -1,0 +1,190 @@
+package pgkafka
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel/store/pgstore"
+	"github.com/semel-go/semel/store/pgstore/internal/cuttest"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
+)
+
+// limit is the StoreTimeout of the tests below. A machine that is busy adds to it, so they
+// look for a call that has no end; test/outage measures how long calls take.
+const limit = 500 * time.Millisecond
+
+// frozenShop is a shop, and a store in its schema whose connections freeze when a text is
+// sent: nothing comes through any more, and nobody is told.
+func frozenShop(t *testing.T) (*shop, *pgstore.Store, *cuttest.Cutter) {
+	t.Helper()
+	p := newShop(t, nil)
+	p.exec(t, "CREATE UNIQUE INDEX ON "+p.table+" (key)")
+	cut, url := cuttest.New(t, pgtest.URL(t), false)
+	cut.Freeze = true
+	quoted := pgwire.DatabaseOf(p.st).Schema
+	schema := strings.ReplaceAll(quoted[1:len(quoted)-1], `""`, `"`)
+	st, err := pgstore.Open(t.Context(), url, &pgstore.Options{Schema: schema, StoreTimeout: limit, MaxIdleTx: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	return p, st, cut
+}
+
+// endsInTime returns the error of a call that nobody cancels.
+func endsInTime(t *testing.T, call func(ctx context.Context) error) error {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- call(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(time.Minute):
+		t.Fatal("the call has no end, although each request to the server has a limit")
+		return nil
+	}
+}
+
+// The server gives no answer to one of the requests of Do, or a statement of the handler has
+// none. Do ends, and says nothing of success. When the server answers again, the partition
+// goes on, although the transaction that was cut off has locked rows, and each offset has
+// one effect.
+func TestWatermark_NoAnswer_DoEndsAndPartitionGoesOn(t *testing.T) {
+	t.Parallel()
+	down := errors.New("down")
+	for name, c := range map[string]struct {
+		text string
+		work func(ctx context.Context, tx pgx.Tx) error // of the handler, after its writes
+	}{
+		"to BEGIN":                     {"begin isolation", nil},
+		"to the change":                {"SET next_offset", nil},
+		"to COMMIT":                    {"commit\x00", nil},
+		"to ROLLBACK":                  {"rollback\x00", func(context.Context, pgx.Tx) error { return down }},
+		"to the check of a connection": {"pg_current_xact_id_if_assigned", func(_ context.Context, tx pgx.Tx) error { _ = tx.Conn(); return nil }},
+		"to the handler": {"SELECT 'silence'", func(ctx context.Context, tx pgx.Tx) error {
+			ctx, cancel := context.WithTimeout(ctx, limit)
+			defer cancel()
+			_, err := tx.Exec(ctx, "SELECT 'silence'")
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, st, cut := frozenShop(t)
+			w := own(t, st, 0)
+			cut.At(c.text)
+			err := endsInTime(t, func(ctx context.Context) error {
+				return w.Do(ctx, Span{First: 0, Next: 3}, func(ctx context.Context, tx pgx.Tx) error {
+					err := p.offsets(0, 3)(ctx, tx)
+					if err == nil && c.work != nil {
+						err = c.work(ctx, tx)
+					}
+					return err
+				})
+			})
+			if cut.Cuts.Load() == 0 {
+				t.Error("nothing froze, so the test shows nothing")
+			}
+			if err == nil || w.Next() != 0 {
+				t.Errorf("Do returned %v, and the watermark is at %d; want an error, and 0", err, w.Next())
+			}
+			t.Logf("Do returned: %v", err)
+			cut.At("\x00nothing")
+			err = endsInTime(t, func(ctx context.Context) error {
+				for {
+					w, err := Own(ctx, st, orders, 0)
+					if err == nil && w.Next() == 3 {
+						return nil
+					}
+					if err == nil {
+						err = w.Do(ctx, Span{First: 0, Next: 3}, p.offsets(0, 3))
+					}
+					if !pgwire.Sleep(ctx, 20*time.Millisecond) {
+						return err
+					}
+				}
+			})
+			if err != nil {
+				t.Errorf("with a server that answers: %v", err)
+			}
+			p.want(t, "000", "001", "002")
+		})
+	}
+}
+
+// The server gives no answer to a request outside of Do.
+func TestPgkafka_NoAnswer_EachCallEnds(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		text string
+		call func(ctx context.Context, st *pgstore.Store, w *Watermark, n *CrashMarker) error
+	}{
+		"Own": {"semel_watermark AS w", func(ctx context.Context, st *pgstore.Store, _ *Watermark, _ *CrashMarker) error {
+			_, err := Own(ctx, st, orders, 0)
+			return err
+		}},
+		"Move": {"SET next_offset", func(ctx context.Context, st *pgstore.Store, w *Watermark, _ *CrashMarker) error {
+			tx, err := pgwire.DatabaseOf(st).App.Begin(ctx)
+			if err != nil {
+				t.Error(err)
+				return nil
+			}
+			defer func() { _ = tx.Rollback(ctx) }()
+			return w.Move(ctx, tx, Span{First: 0, Next: 1})
+		}},
+		"Forget": {"DELETE FROM", func(ctx context.Context, st *pgstore.Store, _ *Watermark, _ *CrashMarker) error {
+			return Forget(ctx, st, orders.Consumer, orders.Topic)
+		}},
+		"Begin of a crash marker": {"semel_crash_marker AS n", func(ctx context.Context, _ *pgstore.Store, _ *Watermark, n *CrashMarker) error {
+			_, err := n.Begin(ctx, 0)
+			return err
+		}},
+		"Try of a crash marker": {"SET open_tries", func(ctx context.Context, _ *pgstore.Store, _ *Watermark, n *CrashMarker) error {
+			return n.Try(ctx, 0)
+		}},
+		"the question what became of COMMIT": {"FOR UPDATE", func(ctx context.Context, _ *pgstore.Store, w *Watermark, _ *CrashMarker) error {
+			if moved, known := w.hasMoved(ctx, 1); moved || known {
+				return nil
+			}
+			return context.DeadlineExceeded
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, st, cut := frozenShop(t)
+			w, n := own(t, st, 0), NewCrashMarker(st, orders)
+			wantBegun(t, n, 0, 1)
+			cut.At(c.text)
+			if err := endsInTime(t, func(ctx context.Context) error { return c.call(ctx, st, w, n) }); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v, want context.DeadlineExceeded", err)
+			}
+			if cut.Cuts.Load() == 0 {
+				t.Error("nothing froze, so the test shows nothing")
+			}
+		})
+	}
+}
+
+// A row that another transaction has locked is no server that gives no answer, whichever of
+// the two limits is shorter.
+func TestOwn_RowLocked_ErrBusy(t *testing.T) {
+	t.Parallel()
+	for _, o := range []pgstore.Options{{StoreTimeout: 4 * time.Second}, {LockTimeout: time.Second}} {
+		p := newShop(t, &o)
+		w := own(t, p.st, 0)
+		if err := w.Move(t.Context(), p.begin(t), Span{First: 0, Next: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Own(t.Context(), p.st, orders, 0); !errors.Is(err, pgstore.ErrBusy) {
+			t.Errorf("%+v: got %v, want ErrBusy", o, err)
+		}
+	}
+}
