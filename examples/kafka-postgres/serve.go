@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -62,6 +63,8 @@ func serve(ctx context.Context, c *config) error {
 // writes and Semel's records of the messages commit together or not at all. If a
 // payment fails, Semel finds it, and the others are made.
 func payAll(ctx context.Context, tx pgx.Tx, ms []*consume.Message) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute) // ends statements that get no answer
+	defer cancel()
 	payments := make([]payment, len(ms))
 	var accounts []string
 	for i, m := range ms {

@@ -6,6 +6,7 @@ import (
 	"log"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -62,6 +63,8 @@ func bill(ctx context.Context, tx pgx.Tx, ms []*consume.Message) error {
 	for i, m := range ms {
 		keys[i], bodies[i] = m.Key, m.Body
 	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute) // ends a statement that gets no answer
+	defer cancel()
 	_, err := tx.Exec(ctx, "INSERT INTO bill SELECT * FROM unnest($1::text[], $2::bytea[])", keys, bodies)
 	return err
 }

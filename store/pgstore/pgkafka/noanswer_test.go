@@ -47,7 +47,7 @@ func endsInTime(t *testing.T, call func(ctx context.Context) error) error {
 	select {
 	case err := <-ended:
 		return err
-	case <-time.After(time.Minute):
+	case <-time.After(30 * time.Second):
 		t.Fatal("the call has no end, although each request to the server has a limit")
 		return nil
 	}

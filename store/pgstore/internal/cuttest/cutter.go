@@ -27,8 +27,9 @@ type Cutter struct {
 	// Last is the end of the answer that the client gets before the connection is cut,
 	// after the answer up to Until; nil: the client gets no answer. Set it before At.
 	Last []byte
-	// Freeze keeps the connection open instead, and passes nothing, for this request and
-	// each later one with the text. Set it before At.
+	// Freeze keeps the connection open instead, and passes nothing any more in either
+	// direction, not even its end, for this request and each later one with the text. Set
+	// it before At.
 	Freeze bool
 	// AtOnce: the client is cut off when the server has got the request, and a request to
 	// cancel it is lost, so that the server goes on. Set it before At.
@@ -74,7 +75,7 @@ func (c *Cutter) carry(client net.Conn) {
 		return
 	}
 	defer func() { _ = server.Close() }()
-	var cut atomic.Bool
+	var cut, frozen atomic.Bool
 	answered := make(chan struct{})
 	go func() {
 		var answer []byte
@@ -82,6 +83,9 @@ func (c *Cutter) carry(client net.Conn) {
 		buf := make([]byte, 64<<10)
 		for {
 			n, err := server.Read(buf)
+			if frozen.Load() {
+				return
+			}
 			if cut.Load() {
 				answer = append(answer, buf[:n]...)
 				before, _, found := bytes.Cut(answer, []byte(c.Until))
@@ -109,6 +113,7 @@ func (c *Cutter) carry(client net.Conn) {
 			return
 		}
 		if text := c.text.Load(); text != nil && bytes.Contains(buf[:n], []byte(*text)) {
+			frozen.Store(c.Freeze)
 			c.Cuts.Add(1)
 			if c.Freeze {
 				<-c.ended
