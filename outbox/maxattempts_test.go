@@ -81,6 +81,32 @@ func TestPublisher_MaxAttemptsAndSinkAsksForPauses_QuarantinesMessage(t *testing
 	})
 }
 
+// An outage begins soon after a message was sent, and ends its first seconds with an answer that
+// asks for a long pause.
+func TestPublisher_MaxAttemptsAndOutageAsksForPause_QuarantinesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := outboxtest.NewMemory()
+		attempts := 0
+		sink := &outboxtest.Sink{Fail: func(_ context.Context, m *outbox.Message) error {
+			if m.OrderKey == "good" {
+				return nil
+			}
+			if attempts++; attempts < 5 {
+				return errDown
+			}
+			return outbox.RetryAfter(errDown, 5*time.Minute)
+		}}
+		start(t, m, sink, &outbox.Options{MaxAttempts: 5})
+		put(t, m, "good", 0, 1)
+		time.Sleep(20 * time.Second)
+		put(t, m, "kept", 0, 1)
+		time.Sleep(3 * time.Minute)
+		if s, _ := m.Stats(t.Context()); s.Held != 1 || attempts < 5 {
+			t.Errorf("%+v after %d attempts; want the message held, because nothing of its topic was sent", s, attempts)
+		}
+	})
+}
+
 // The destination asks for a pause. The message is not sent earlier, and those of other order
 // keys are.
 func TestPublisher_SinkAsksForPause_OrderWaits(t *testing.T) {

@@ -247,8 +247,8 @@ func (s *session) failure(ctx context.Context, b *sending, t *Taken, err error) 
 	failed.LastError = oneLine(err.Error())
 	r := Result{Taken: t, Kind: Failed, Error: failed.LastError, Delay: delayOf(err, s.p.opt.Backoff(failed.Attempts))}
 	exhausted := s.p.opt.MaxAttempts > 0 && failed.Attempts >= s.p.opt.MaxAttempts
-	// Another message of the topic was sent since about the time of the attempt before this one.
-	reachable := s.lastSent[t.Topic].After(b.began.Add(-delayOf(err, s.p.opt.Backoff(max(1, t.Attempts))) - time.Second))
+	// Another message of the topic was sent since the attempt before this one.
+	reachable := s.lastSent[t.Topic].After(s.attemptBefore(b, t))
 	e := Event{Kind: EventFailed, Entry: &failed, Lane: t.Lane.Number, Delay: r.Delay, Err: err}
 	if IsPoison(err) || exhausted && reachable {
 		r.Kind, r.Delay = Refused, 0
@@ -256,20 +256,6 @@ func (s *session) failure(ctx context.Context, b *sending, t *Taken, err error) 
 	}
 	s.p.observe(ctx, e)
 	return r
-}
-
-// manyTopics is how many topics lastSent has at most, because each message may have its own topic.
-const manyTopics = 10_000
-
-// noteSent notes that a message of a topic was sent, for MaxAttempts.
-func (s *session) noteSent(topic string) {
-	if s.p.opt.MaxAttempts == 0 {
-		return
-	}
-	if len(s.lastSent) >= manyTopics {
-		clear(s.lastSent) // a message that should go to the quarantine is sent again at most
-	}
-	s.lastSent[topic] = time.Now()
 }
 
 // end queues a result.

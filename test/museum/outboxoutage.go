@@ -5,8 +5,13 @@ package museum
 var outboxOutages = []Mutant{
 	{
 		Name: "outbox: a long pause hides that other messages of the topic are sent", Rule: "outbox",
-		Dir: outboxDir, Func: "(*session).failure", Package: outboxDir, Run: "TestPublisher_MaxAttemptsAndSinkAsksForPauses",
-		Old: "-delayOf(err, s.p.opt.Backoff(max(1, t.Attempts)))", New: "-s.p.opt.Backoff(max(1, t.Attempts))",
+		Dir: outboxDir, Func: "(*session).attemptBefore", Package: outboxDir, Run: "TestPublisher_MaxAttemptsAndSinkAsksForPauses",
+		Old: "if !ok {", New: "if true {\n_ = ok",
+	},
+	{
+		Name: "outbox: a pause that the receiver asks for now counts as that after the attempt before", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).failure", Package: outboxDir, Run: "TestPublisher_MaxAttemptsAndOutageAsksForPause",
+		Old: "s.lastSent[t.Topic].After(s.attemptBefore(b, t))", New: "s.lastSent[t.Topic].After(s.attemptBefore(b, t).Add(-r.Delay))",
 	},
 	{
 		Name: "outbox: a message is sent before the time that its receiver has asked for", Rule: "outbox",
