@@ -70,7 +70,8 @@ func (b *batchTry) runHandler(ctx context.Context, admitted []*batchCall, newCal
 	b.tx.handler.Lock = handlertx.NewLock(b.tx.store.lockOf(admitted[0].id))
 	handlerErr := driver.ReadableError(fn(slices.Clone(newCalls)))
 	b.running = nil
-	hasEnded := handlertx.HasEnded(b.tx.pipeline.Conn()) || handlerErr != nil && b.tx.endedUnnamed(ctx) || b.tx.endedInRows(ctx)
+	conn := b.tx.pipeline.Conn()
+	hasEnded := handlertx.HasEnded(conn) || (handlerErr != nil || handlertx.IsUnread(conn)) && b.tx.endedUnnamed(ctx)
 	handlerErr = b.tx.closeUnread(handlerErr)
 	status := b.txStatus()
 	if hasEnded {
@@ -80,7 +81,7 @@ func (b *batchTry) runHandler(ctx context.Context, admitted []*batchCall, newCal
 	if b.tx.handler.Refused() && handlerErr == nil {
 		handlerErr = handlertx.ErrEnded
 	}
-	if handlerErr == nil {
+	if handlerErr == nil && status == openTx { // a failed transaction takes no check
 		b.tx.queueCheck()
 	}
 	if len(admitted) == 1 && handlerErr == nil && status == failedTx {

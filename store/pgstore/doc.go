@@ -78,9 +78,15 @@
 //   - The handler has committed, but the store does not answer when it parks the key, or
 //     another call has claimed the key meanwhile.
 //
-// If a handler calls Conn while rows are open, the store cannot ask for the id of the
-// transaction. Then it asks for the lock of the key instead, and does not see a commit of a
-// step, or one before the handler closed the connection.
+// If a handler calls Conn while rows are open, or after a statement has failed, the store cannot
+// ask for the id of the transaction. Then it asks for the lock of the key instead. It does not
+// see the commit in three cases, and a later call may run the handler a second time:
+//
+//   - The call is a step, which has no lock.
+//   - The handler has closed the connection.
+//   - The handler has committed and begun another transaction, in which a statement has failed.
+//     A failed statement releases the lock in any transaction, so this looks like a handler that
+//     has only failed: the call is a failed attempt, and is not in doubt.
 //
 // After the handler has returned, the methods of its transaction return
 // pgx.ErrTxClosed. The objects that LargeObjects and Conn have returned would still work,

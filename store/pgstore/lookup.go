@@ -279,12 +279,6 @@ func (t *storeTx) endedUnnamed(ctx context.Context) bool {
 	return t.handler.EndedUnnamed(ctx, t.pipeline.Conn(), t.store.ownPool, cmp.Or(t.limit, defaultStoreTimeout))
 }
 
-// endedInRows is endedUnnamed if the connection takes no statements after the handler.
-func (t *storeTx) endedInRows(ctx context.Context) bool {
-	conn := t.pipeline.Conn()
-	return (handlertx.IsUnread(conn) || !conn.IsClosed() && conn.PgConn().TxStatus() == failedTx) && t.endedUnnamed(ctx)
-}
-
 // shortWaitStore claims and swaps without waiting long for locks.
 type shortWaitStore struct{ *Store }
 

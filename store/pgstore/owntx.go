@@ -197,7 +197,7 @@ const (
 func (t *ownTx) afterHandler(ctx context.Context, err error) error {
 	t.finished.Store(true)
 	conn, refused := t.pipeline.Conn(), t.finished.Refused()
-	hasEnded := handlertx.HasEnded(conn) || (err != nil || refused) && t.endedUnnamed(ctx) || t.endedInRows(ctx)
+	hasEnded := handlertx.HasEnded(conn) || (err != nil || refused || handlertx.IsUnread(conn)) && t.endedUnnamed(ctx)
 	err = t.closeUnread(err)
 	if t.sqlTx != nil && t.sqlTx.Ended {
 		hasEnded, t.unread = true, conn.IsClosed()

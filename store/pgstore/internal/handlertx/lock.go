@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 )
 
 // Lock is an advisory lock with two numbers, or none.
@@ -45,22 +46,43 @@ type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// EndedUnnamed reports whether the handler has ended the transaction of conn with the
-// connection itself, which it got when the id of the transaction could not be asked for. While
-// conn takes no statements, other is asked whether anybody holds the lock. If the connection
-// is closed, nothing can tell, and the result is false. The context may have ended.
+// EndedUnnamed reports whether it is proved that the handler has ended the transaction of conn
+// with the connection itself, which it got when the id of the transaction could not be asked
+// for. The lock proves nothing if a statement has failed, because the server releases the lock
+// then. If rows are open, other is asked whether anybody holds the lock; conn must be closed
+// afterwards. If the connection is closed, the result is false. The context may have ended.
 func (s *State) EndedUnnamed(ctx context.Context, conn *pgx.Conn, other Querier, limit time.Duration) bool {
 	if !s.unnamed.Load() || !s.Lock.isSet || conn == nil || conn.IsClosed() {
 		return false
 	}
-	if conn.PgConn().TxStatus() == 'T' && !conn.PgConn().IsBusy() {
+	if !IsUnread(conn) {
 		return s.HasOther(ctx, conn, limit)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	var holds bool
 	err := other.QueryRow(ctx, isHeld, s.Lock.high, s.Lock.low).Scan(&holds)
-	return err == nil && !holds
+	return err == nil && !holds && !hasFailedUnread(conn, limit)
+}
+
+// hasFailedUnread reads the open rows of conn to their end, and reports whether they have left a
+// failed transaction. It is false if the statement still runs after the limit, and true if
+// nothing can tell.
+func hasFailedUnread(conn *pgx.Conn, limit time.Duration) bool {
+	start, pg := time.Now(), conn.PgConn()
+	if err := pg.Conn().SetReadDeadline(start.Add(limit)); err != nil {
+		return true
+	}
+	defer func() { _ = pg.Conn().SetReadDeadline(time.Time{}) }()
+	for {
+		// The rows hold the lock of the connection, so that its own methods read nothing.
+		switch m, err := pg.Frontend().Receive(); end := m.(type) {
+		case nil:
+			return err == nil || time.Since(start) < limit
+		case *pgproto3.ReadyForQuery:
+			return end.TxStatus == 'E'
+		}
+	}
 }
 
 // HasOther reports whether conn has another transaction than the one that the handler was
