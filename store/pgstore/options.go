@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -185,11 +184,12 @@ func (s *Store) isGone(part int, err error) bool {
 	return true
 }
 
-// errGone is the error at the end of a sweep that has found a part gone.
+// errGone is the error at the end of a sweep that has found a part gone, or nil if an earlier
+// step has returned it.
 func (s *Store) errGone() error {
 	name := s.gone.Swap(nil)
 	if name == nil {
-		return errors.New("pgstore: sweep cursor is not of this store")
+		return nil
 	}
 	return fmt.Errorf("pgstore: sweep: the partition %s was dropped since the store was opened; the others are swept; open the store again", *name)
 }

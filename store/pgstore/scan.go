@@ -154,11 +154,16 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.
 	start := place{}
 	if from != "" {
 		var err error
-		if start, err = parsePlace(string(from)); err != nil || start.part > len(s.parts) {
+		end := place{part: len(s.parts)}
+		start, err = parsePlace(string(from))
+		if err != nil || start.part >= len(s.parts) && (start != end || len(s.parts) == 1) {
 			return store.SweepResult{}, fmt.Errorf("pgstore: sweep cursor %q is not of this store", from)
 		}
-		if start.part == len(s.parts) {
-			return store.SweepResult{}, s.errGone()
+		if start == end {
+			if err := s.errGone(); err != nil {
+				return store.SweepResult{}, err
+			}
+			start = place{} // the pass after the error goes on at its cursor
 		}
 	}
 	if limit <= 0 {

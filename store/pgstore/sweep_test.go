@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/internal/table"
+	"github.com/semel-go/semel/sweep"
 )
 
 // sweepAll is one pass.
@@ -201,5 +203,43 @@ func TestSweep_PartitionDropped_OthersAreSwept(t *testing.T) {
 				t.Errorf("partition %d is gone, pass %d: %d deleted, want %d; error %v, want one that names the partition", dropped, pass, deleted, want, err)
 			}
 		}
+	}
+}
+
+// A pass that ends because a partition is gone ends at a cursor, from which the next one begins.
+func TestSweep_PartitionDropped_EachPassSweepsOthers(t *testing.T) {
+	t.Parallel()
+	s := openNew(t, &Options{Partitions: 4})
+	mustExec(t, s.ownPool, "ALTER TABLE "+s.quoted()+".semel_record DETACH PARTITION "+s.parts[2].name)
+	mustExec(t, s.ownPool, "DROP TABLE "+s.parts[2].name+" CASCADE")
+	next := 0
+	expire := func() { // one more record, in a partition that is there
+		for ; ; next++ {
+			f, err := s.Claim(t.Context(), proposal(itoa(next)))
+			if err != nil {
+				continue
+			}
+			if err := s.Settle(t.Context(), f.Record.Lease(), store.Settlement{State: store.Completed, Attempt: 1, Keep: time.Microsecond}); err != nil {
+				t.Error(err)
+			}
+			next++
+			return
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	passes := 0
+	expire()
+	err := sweep.Run(ctx, s, &sweep.Options{Every: time.Millisecond, AfterPass: func(got sweep.Stats, err error) {
+		passes++
+		if got.Deleted != 1 || err == nil || !strings.Contains(err.Error(), "semel_record_p002") {
+			t.Errorf("pass %d: %d deleted, want 1; error %v, want one that names the partition", passes, got.Deleted, err)
+		}
+		if expire(); passes == 5 {
+			cancel()
+		}
+	}})
+	if err != nil || passes != 5 {
+		t.Errorf("%v, %d passes", err, passes)
 	}
 }
