@@ -100,6 +100,7 @@ func TestStandbyAway_ErasureBegunAgain_IsNotDone(t *testing.T) {
 			if r, err := erase.Run(t.Context(), s, scope, &erase.Options{StoreTimeout: 300 * time.Millisecond}); !errors.Is(err, semel.ErrUnavailable) {
 				t.Errorf("%s, erasure %d: %+v, %v; want ErrUnavailable", name, try+1, r, err)
 			}
+			waitFor(t, "the server has ended the wait, too", func() bool { return srv.waiting(t) == 0 }) // the deletion is visible only then
 			if _, err := s.Get(t.Context(), testKey("k")); !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("%s, after erasure %d: %v; the test wants a record that is gone here", name, try+1, err)
 			}
@@ -107,6 +108,55 @@ func TestStandbyAway_ErasureBegunAgain_IsNotDone(t *testing.T) {
 		srv.standby(t, "")
 		if r, err := erase.Run(t.Context(), s, scope, nil); err != nil || r.Left() > 0 {
 			t.Errorf("%s, with the standby: %+v, %v", name, r, err)
+		}
+	}
+}
+
+// A record that no standby has is there: a call was parked, or its claim was taken over, and
+// neither commit got an answer. After a fail-over the token of such a record would have expired.
+func TestStandbyAway_ReserveFindsUnconfirmed_NoTicket(t *testing.T) {
+	srv := newStandbyServer(t)
+	s := openAt(t, srv.URL(), nil)
+	g := leased(t, s, &semel.Options{StoreTimeout: 500 * time.Millisecond})
+	noPayload := func(key string) semel.Call {
+		c := call(key)
+		c.Payload = semel.NoPayload()
+		return c
+	}
+	unanswered := func(what string, change func(ctx context.Context) error) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		if err := change(ctx); err == nil {
+			t.Errorf("%s is done without the standby", what)
+		}
+		waitFor(t, "the server has ended the wait, too", func() bool { return srv.waiting(t) == 0 })
+	}
+	srv.standby(t, "away")
+	for key, state := range map[string]store.State{"parked": store.Unknown, "taken over": store.Processing} {
+		c := noPayload(key)
+		k := store.Key{Operation: c.Operation, Tenant: c.Tenant, Value: c.Key}
+		first := proposal(key)
+		first.Key, first.Lease, first.Fingerprint = k, time.Millisecond, store.Fingerprint{}
+		unanswered("the claim", func(ctx context.Context) error { _, err := s.Claim(ctx, first); return err })
+		f, err := s.Get(t.Context(), k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := first
+		next.State, next.Owner, next.Lease, next.Attempt = state, newOwner(), time.Hour, 2
+		unanswered("the change", func(ctx context.Context) error { _, err := s.Swap(ctx, f.Record.Seen(), next); return err })
+		if got := ask[int](t, srv.admin, "SELECT state FROM "+s.quoted()+".semel_record WHERE key = $1", key); got != int(state) {
+			t.Fatalf("%s: the record has state %d, want %d", key, got, state)
+		}
+		if ticket, err := g.Reserve(t.Context(), c); !errors.Is(err, semel.ErrUnavailable) {
+			t.Errorf("%s: ticket %+v, %v; want ErrUnavailable", key, ticket, err)
+		}
+	}
+	srv.standby(t, "")
+	for _, key := range []string{"parked", "taken over"} {
+		if ticket, err := g.Reserve(t.Context(), noPayload(key)); err != nil || ticket.Token == "" {
+			t.Errorf("%s, with the standby: ticket %+v, %v", key, ticket, err)
 		}
 	}
 }

@@ -257,7 +257,7 @@ func (s *session) get(ctx context.Context, key store.Key) (r reading, err error)
 		return r, err
 	}
 	r.Found, err = w.Found(key, now)
-	r.unconfirmed = hasStandby && answers(r.Record.State)
+	r.unconfirmed = hasStandby && answers(&r.Record)
 	return r, err
 }
 
@@ -270,9 +270,13 @@ type reading struct {
 	unconfirmed bool
 }
 
-// answers reports whether a record in state s answers a caller: a completed or failed one by
-// its outcome, and a reservation by its token.
-func answers(s store.State) bool { return s.Terminal() || s == store.Started }
+// answers reports whether a record answers a caller: a completed or failed one by its outcome,
+// and by the token that Reserve gives out, a reservation, a parked record, and a claim that is
+// not the first one since the record was inserted.
+func answers(r *store.Record) bool {
+	laterClaim := r.State == store.Processing && r.Fence > uint64(max(0, store.Micros(r.Created)))
+	return r.State.Terminal() || r.State == store.Started || r.State == store.Unknown || laterClaim
+}
 
 // confirmed is the record of r, after it is confirmed. If a record that answers a caller cannot
 // be confirmed, it comes with the error and without its outcome, so that a Guard with
@@ -283,7 +287,7 @@ func (s *Store) confirmed(ctx context.Context, what string, r reading, err error
 	}
 	if r.unconfirmed {
 		if err := s.confirm(ctx); err != nil {
-			if !answers(r.Record.State) {
+			if !answers(&r.Record) || r.Won && r.Record.State == store.Processing {
 				return store.Found{}, pgwire.Explain(what, err)
 			}
 			r.Record.Outcome = store.Outcome{}
