@@ -33,4 +33,29 @@ var postgresEnds = []Mutant{
 		Dir: postgres, Func: "(*Store).isGone", Package: postgres, Run: "TestSweep_PartitionDropped_OthersAreSwept",
 		Old: "pgwire.Code(err) != pgwire.UndefinedTable ||", New: "err != nil ||",
 	},
+	{
+		Name: "PostgreSQL: each second pass of a sweep ends at once after a partition is gone", Rule: "rule 7",
+		Dir: postgres, Func: "(*Store).Sweep", Package: postgres, Run: "TestSweep_PartitionDropped_EachPassSweepsOthers",
+		Old: "if err := s.errGone(); err != nil {", New: "if err := errors.Join(s.errGone(), errors.New(\"bad cursor\")); err != nil {",
+	},
+	{
+		Name: "PostgreSQL: a failed statement after Conn in rows counts as the end of the transaction", Rule: "atomic",
+		Dir: handlertx, Func: "(*State).EndedUnnamed", Package: postgres, Run: "TestAtomic_StatementFailsAfterConnUnnamed_CountsAttempt",
+		Old: "if !IsUnread(conn) {", New: "if conn.PgConn().TxStatus() == 'E' {\nreturn true\n}\nif !IsUnread(conn) {",
+	},
+	{
+		Name: "PostgreSQL: an open query that fails counts as the end of the transaction", Rule: "atomic",
+		Dir: handlertx, Func: "(*State).EndedUnnamed", Package: postgres, Run: "TestAtomic_StatementFailsAfterConnUnnamed_CountsAttempt",
+		Old: "&& !hasFailedUnread(conn, limit)", New: "&& (true || !hasFailedUnread(conn, limit))",
+	},
+	{
+		Name: "PostgreSQL: a ticket is given for a parked record that the standby may not have", Rule: "durable",
+		Dir: postgres, Func: "answers", Package: postgres, Run: "TestStandbyAway_ReserveFindsUnconfirmed_NoTicket",
+		Old: "|| r.State == store.Unknown", New: "",
+	},
+	{
+		Name: "PostgreSQL: a ticket is given for a claim that the standby may not have", Rule: "durable",
+		Dir: postgres, Func: "answers", Package: postgres, Run: "TestStandbyAway_ReserveFindsUnconfirmed_NoTicket",
+		Old: "r.State == store.Processing &&", New: "r.State == store.Processing && r.Created.IsZero() &&",
+	},
 }
