@@ -59,7 +59,9 @@ type Options struct {
 	// Start is where a group without committed offsets begins: Earliest by
 	// default. With Latest, a group without a committed offset in a topic begins at the
 	// end of the topic's partitions. A partition that is added later, when others of the
-	// topic have a committed offset, is read from its first message.
+	// topic have a committed offset, is read from its first message. So is a partition
+	// without one, if the group's offsets in the topic were committed by another client:
+	// before the first start, reset those to the end with kafka-consumer-groups.sh.
 	Start Position
 	// OutOfRange is where to go on if the group's offset is not in the log any
 	// more, because the following messages were deleted unread, or the log was

@@ -20,7 +20,7 @@ type Source struct {
 	subscription string
 	opt          Options
 	link         atomic.Pointer[link] // nil before the first Info
-	begun        atomic.Bool          // it has subscribed: each partition of then has a position
+	begun        atomic.Bool          // it has subscribed since Info, so that each partition of that time has a position
 	places       driver.CopyChecks    // the topics of copies
 }
 
@@ -59,6 +59,7 @@ func (s *Source) Info(ctx context.Context) (driver.Info, error) {
 			return driver.Info{}, fmt.Errorf("semelpulsar: topic %q: %w", s.topic, err)
 		}
 	}
+	s.begun.Store(false)
 	l, err := s.open(ctx)
 	if err != nil {
 		return driver.Info{}, fmt.Errorf("semelpulsar: %w", err)

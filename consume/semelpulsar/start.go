@@ -135,8 +135,8 @@ func (l *link) subscribe() error {
 	return nil
 }
 
-// position is where the subscription begins in a partition in which it is new. After this
-// Source has subscribed once, that is a partition that was added to the topic, so that all its
+// position is where the subscription begins in a partition in which it is new. After the first
+// subscription of a Serve, that is a partition that was added to the topic, so that all its
 // messages are new. Usually Pulsar has subscribed the group already when it added the partition.
 func (s *Source) position() pulsar.SubscriptionInitialPosition {
 	if s.opt.Latest && !s.begun.Load() {

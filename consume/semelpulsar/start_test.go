@@ -168,6 +168,13 @@ func TestNext_LatestAndPartitionAdded_BeginsAtItsFirstMessage(t *testing.T) {
 		if now := client.last(); now == old || now.opt.SubscriptionInitialPosition != pulsar.SubscriptionPositionEarliest {
 			t.Error("the new partition is not read from its first message")
 		}
+		// Serve begins again. The subscription may have been deleted meanwhile.
+		if _, err := s.Info(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if client.last().opt.SubscriptionInitialPosition != pulsar.SubscriptionPositionLatest {
+			t.Error("a subscription that is new again does not begin after the newest message")
+		}
 		s.link.Load().abandon()
 	})
 }

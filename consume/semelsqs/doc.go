@@ -36,8 +36,8 @@
 // restarts within a message's life; with the defaults of package consume, 100 is a
 // good value. SQS moves a message without a reason; MaxAttempts and MaxDeliveries
 // send a letter that has one. Serve reads the policy at its start only: start it again
-// after you add one. Until then a message that waits here has no more receives than before, and
-// the next stop adds one to each.
+// after you add one. Until then Serve goes on to take messages that wait, and its next stop adds a receive to
+// each of them.
 //
 // Serve checks the queues of copies at its start only. If somebody later deletes one, or lowers
 // its MaximumMessageSize, SQS itself refuses the copy. SQS has no setting with which it accepts
