@@ -164,7 +164,9 @@ func (s *session) ended(ctx context.Context, t *task) {
 		if t.mayBeOvertaken() {
 			s.leave(t)
 		}
-		s.waiting.add(t)
+		if t.turn == nil || s.info.DeliveryLimit == 0 { // see fetchLimit
+			s.waiting.add(t)
+		}
 		go s.hold(t, t.delay)
 	}
 }

@@ -93,7 +93,8 @@ type Options struct {
 	// InFlight limits the messages that run or are ready to run, and are not acked:
 	// 4 times Concurrency by default. If the broker limits how often it delivers a
 	// message, Concurrency is the limit instead, whatever InFlight is: a message that
-	// waits for a free handler could be delivered again, and so use up its deliveries.
+	// waits for a free handler could be delivered again, and so use up its deliveries. A
+	// message that waits for a driver.Turn counts here then, and not for Waiting.
 	InFlight int
 	// Waiting limits the messages that the Consumer keeps besides InFlight: 16 times
 	// InFlight by default. These messages wait for an earlier message of their order

@@ -98,6 +98,36 @@ func TestServe_TurnsHaveNotCome_OtherMessagesRun(t *testing.T) {
 	})
 }
 
+// A broker that limits deliveries counts each one. Messages that wait for their turn count as
+// messages that are here, so that a stop gives back no more than the handlers could have begun.
+func TestServe_BrokerLimitsDeliveries_TurnsTakeHandlers(t *testing.T) {
+	const busy, handlers = 50, 4
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource()
+		s.info.DeliveryLimit = 3
+		for i := range busy {
+			s.in <- keyed(fmt.Sprint("busy", i))
+		}
+		run := newTurnstile(newGuard(t, nil, nil))
+		c := newConsumer(t, run, succeeds, consume.Options{Concurrency: handlers})
+		r := serve(t, c, s)
+		pass(time.Minute)
+		r.end()
+		if taken, heard := busy-len(s.in), s.heard(); taken != handlers || len(heard) != handlers {
+			t.Errorf("%d messages taken for %d handlers; the stop told %q", taken, handlers, heard)
+		}
+
+		r = serve(t, c, s)
+		pass(time.Minute)
+		close(run.come)
+		pass(time.Minute)
+		if n := s.count("ack busy49"); len(s.in) > 0 || n != 1 {
+			t.Errorf("after the turns %d messages are in the queue; the last one is acked %d times", len(s.in), n)
+		}
+		r.end()
+	})
+}
+
 func succeeds(context.Context, *semel.Execution, *consume.Message) error { return nil }
 
 // A message whose turn has not come keeps the messages of its order key behind it.

@@ -39,8 +39,9 @@ func (w *waitingMessages) remove(t *task) {
 	}
 }
 
-// fetchLimit is how many messages the next fetch may return; none if it is not
-// positive.
+// fetchLimit is how many messages the next fetch may return; none if it is not positive. If
+// the broker limits deliveries, a message that waits for its turn is not in s.waiting: its
+// handler has not begun, and each stop would use up one more of its deliveries.
 func (s *session) fetchLimit() int {
 	if s.waiting.bytes >= waitingBytes {
 		return 0

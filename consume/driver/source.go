@@ -44,8 +44,9 @@ type Info struct {
 	// DeliveryLimit is how often the broker itself delivers a message before it
 	// drops it or moves it to its own dead letters; zero: no limit. Serve then
 	// takes no more messages than it has free handlers, because each delivery
-	// counts, also of a message that only waited. Messages that wait for another of their
-	// order key are not counted, so a source with a limit refuses an order key.
+	// counts, also of a message that only waited. A message that waits for its Turn takes one
+	// of these places. Messages that wait for another of their order key take none, so a
+	// source with a limit refuses an order key.
 	DeliveryLimit int
 }
 
@@ -87,9 +88,10 @@ type Delivery interface {
 }
 
 // Waiter is an optional interface of a Delivery. Waits(true) says that the message waits
-// for an earlier message, for a pause, for its Turn or for the broker's answer to a settlement, and not
-// for a free handler; Waits(false) says that this wait has ended. Waits may be called while
-// a method of the Delivery runs, and with false after its Ack or Nak.
+// for an earlier message, for a pause, for its Turn (not if there is a DeliveryLimit) or for
+// the broker's answer to a settlement, and not for a free handler; Waits(false) says that this
+// wait has ended. Waits may be called while a method of the Delivery runs, and with false after
+// its Ack or Nak.
 type Waiter interface {
 	Waits(waits bool)
 }

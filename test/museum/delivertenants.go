@@ -54,6 +54,11 @@ var tenantDeliveries = []Mutant{
 		Old: "if t.turn != nil {", New: "if false {",
 	},
 	{
+		Name: "messages that wait for their turn are taken without limit from a broker that counts deliveries", Rule: "limits",
+		Dir: consumer, Func: "(*session).ended", Package: consumer, Run: "TestServe_BrokerLimitsDeliveries_TurnsTakeHandlers",
+		Old: "t.turn == nil || s.info.DeliveryLimit == 0", New: "true",
+	},
+	{
 		Name: "a message that is given back keeps its turn", Rule: "limits",
 		Dir: consumer, Func: "(*session).finish", Package: consumer, Run: "TestServe_EndBeforeTurn",
 		Old: "t.leaveTurn()", New: "",
