@@ -77,11 +77,13 @@
 //
 // watermill-kafka passes the key of a record on in the context of a message only, and this package
 // does not see it there. Without it consume.Hash takes two records for one if their bodies are equal, such
-// as {"status":"paid"}, and all tombstones of a topic. Copy the key in your Unmarshaler:
+// as {"status":"paid"}, and all tombstones of a topic. Copy the key in your Unmarshaler. Leave the
+// metadata of a record without a key as they are: a poison queue or a requeuer publishes the metadata
+// of a message, but not the key of its record.
 //
 //	func (u unmarshaler) Unmarshal(record *sarama.ConsumerMessage) (*message.Message, error) {
 //		msg, err := u.DefaultMarshaler.Unmarshal(record)
-//		if err == nil {
+//		if err == nil && len(record.Key) > 0 {
 //			msg.Metadata.Set(semelwatermill.RecordKeyMetadata, string(record.Key))
 //		}
 //		return msg, err

@@ -1,4 +1,4 @@
 // Package outboxcompare compares the outbox of Semel with the forwarder of Watermill, from
 // PostgreSQL into Kafka. It is a module of its own, because of the clients that Watermill
-// needs.
+// needs. So it also tests semelwatermill with the messages of watermill-kafka.
 package outboxcompare

@@ -10,6 +10,7 @@ require (
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/semel-go/semel v0.0.0
 	github.com/semel-go/semel/consume/semelkafka v0.0.0
+	github.com/semel-go/semel/consume/semelwatermill v0.0.0
 	github.com/semel-go/semel/store/pgstore v0.0.0
 	github.com/twmb/franz-go v1.22.3
 	github.com/twmb/franz-go/pkg/kadm v1.19.0
