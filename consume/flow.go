@@ -198,13 +198,13 @@ func (s *session) hold(t *task, d time.Duration) {
 	select {
 	case s.woken <- t:
 	case <-s.gone:
+		t.leaveTurn()
 	}
 }
 
 // finish removes a message from the session.
 func (s *session) finish(t *task) {
 	s.taken--
-	t.leaveTurn()
 	s.waiting.remove(t)
 	s.extends.remove(t.d)
 	s.leave(t)

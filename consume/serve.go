@@ -185,7 +185,8 @@ func (s *session) loop(ctx context.Context) error {
 	}
 }
 
-// notEnded is the error of a Serve that does not wait any longer.
+// notEnded is the error of a Serve that does not wait any longer. The turns of the messages
+// that were not given back are left.
 func (s *session) notEnded() error {
 	cause := "their handlers ignore their context"
 	switch {
@@ -194,6 +195,9 @@ func (s *session) notEnded() error {
 		cause = "Next of the source has not returned"
 	default:
 		cause = "the broker does not answer, and redelivers them"
+	}
+	for _, t := range s.ready {
+		t.leaveTurn()
 	}
 	return fmt.Errorf("consume: %d messages did not end %v or more after Drain, %v, was over; %s", s.taken, settleGrace, s.c.opt.Drain, cause)
 }

@@ -177,6 +177,61 @@ func TestServe_EndBeforeTurn_IsGivenBackAndTurnLeft(t *testing.T) {
 	}
 }
 
+// A handler that leaves by Goexit has used its turn: the pause counts, and then the message
+// waits for a turn of its own.
+func TestServe_GoexitInTurn_IsRetriedAfterPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(keyed("busy1"))
+		run := newTurnstile(newGuard(t, nil, nil))
+		close(run.come)
+		ran := 0
+		r := serve(t, newConsumer(t, run, func(context.Context, *semel.Execution, *consume.Message) error {
+			if ran++; ran == 1 {
+				goexit()
+			}
+			return nil
+		}, consume.Options{Backoff: func(int) time.Duration { return time.Hour }}), s)
+		pass(time.Hour - time.Second)
+		if tries, left := run.counted(); ran != 1 || tries != 2 || left != 1 {
+			t.Errorf("before the end of the pause: %d runs, %d tries, %d turns given up", ran, tries, left)
+		}
+		pass(time.Minute)
+		if tries, left := run.counted(); ran != 2 || tries != 4 || left != 2 || s.count("ack busy1") != 1 {
+			t.Errorf("after the pause: %d runs, %d tries, %d turns given up, the broker was told %q", ran, tries, left, s.heard())
+		}
+		r.end()
+	})
+}
+
+// A Serve that does not wait for the broker any longer leaves the turns of its messages, so
+// that others of the runner get them.
+func TestServe_SourceDoesNotEnd_TurnsAreLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &endless{newSource(keyed("busy1")), make(chan struct{})}
+		run := newTurnstile(newGuard(t, nil, nil))
+		r := serve(t, newConsumer(t, run, succeeds, consume.Options{}), s)
+		pass(time.Second)
+		r.end()
+		if _, left := run.counted(); r.err == nil || left != 1 {
+			t.Errorf("Serve has returned %v; %d turns are given up, want 1", r.err, left)
+		}
+		close(s.free)
+	})
+}
+
+// endless is a source whose Next ignores its context once the messages are taken.
+type endless struct {
+	*source
+	free chan struct{}
+}
+
+func (s *endless) Next(ctx context.Context, limit int) ([]driver.Delivery, error) {
+	if len(s.in) == 0 {
+		<-s.free
+	}
+	return s.source.Next(ctx, limit)
+}
+
 // A message that waits for its turn did not reach the store, so it does not show that the
 // store answers again.
 func TestOutage_TurnHasNotCome_IsNoAnswerOfTheStore(t *testing.T) {

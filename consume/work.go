@@ -72,13 +72,14 @@ func (t *task) leaveTurn() {
 func (t *task) isDecided() bool { return t.step == stepSettle || t.step == stepLastSettle }
 
 // prepareReturn gives the message back, after a last try to settle it if its
-// handler has run.
+// handler has run. If it has waited for its turn, the turn goes to another message.
 func (t *task) prepareReturn() {
 	if t.step == stepSettle {
 		t.step = stepLastSettle
 		return
 	}
 	t.step = stepReturn
+	t.leaveTurn()
 }
 
 // start gives a task to a worker that is free, or to a new one. Workers stay until Serve
@@ -125,6 +126,16 @@ func (s *session) work(ctx context.Context, t *task) {
 	}
 }
 
+// tryInTurn tries a message, and gives up the turn for which it has waited, also if the
+// handler leaves by runtime.Goexit.
+func (s *session) tryInTurn(ctx context.Context, t *task) driver.Disposition {
+	if t.turn != nil {
+		defer t.leaveTurn()
+		ctx = driver.WithTurn(ctx, t.turn)
+	}
+	return s.c.try(ctx, t)
+}
+
 func (s *session) try(ctx context.Context, t *task) {
 	began := time.Now()
 	t.disp = driver.Disposition{Action: driver.Retry, Reason: driver.ReasonError, Delay: s.c.opt.Backoff(1), Err: errGoexit}
@@ -133,11 +144,7 @@ func (s *session) try(ctx context.Context, t *task) {
 	if t.probe {
 		t.onStart = func() { s.started(t) }
 	}
-	if t.turn != nil {
-		ctx = driver.WithTurn(ctx, t.turn)
-	}
-	t.disp = s.c.try(ctx, t)
-	t.leaveTurn()
+	t.disp = s.tryInTurn(ctx, t)
 	s.c.observe(ctx, Event{Kind: EventDecided, Message: t.m, Disposition: t.disp, Took: time.Since(began)})
 	if t.turn = t.disp.Turn(); t.turn != nil { // the store was not asked
 		return

@@ -60,7 +60,17 @@ var tenantDeliveries = []Mutant{
 	},
 	{
 		Name: "a message that is given back keeps its turn", Rule: "limits",
-		Dir: consumer, Func: "(*session).finish", Package: consumer, Run: "TestServe_EndBeforeTurn",
+		Dir: consumer, Func: "(*task).prepareReturn", Package: consumer, Run: "TestServe_EndBeforeTurn",
 		Old: "t.leaveTurn()", New: "",
+	},
+	{
+		Name: "a handler that leaves by Goexit keeps its turn, and is tried again without a pause", Rule: "limits",
+		Dir: consumer, Func: "(*session).tryInTurn", Package: consumer, Run: "TestServe_GoexitInTurn",
+		Old: "defer t.leaveTurn() ctx = driver.WithTurn(ctx, t.turn) } return s.c.try(ctx, t)", New: "ctx = driver.WithTurn(ctx, t.turn) }; d := s.c.try(ctx, t); t.leaveTurn(); return d",
+	},
+	{
+		Name: "a Serve that does not wait for its source keeps turns", Rule: "limits",
+		Dir: consumer, Func: "(*session).notEnded", Package: consumer, Run: "TestServe_SourceDoesNotEnd",
+		Old: "t.leaveTurn()", New: "_ = t",
 	},
 }
