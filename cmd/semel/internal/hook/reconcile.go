@@ -172,7 +172,10 @@ var members = []string{"happened", "final", "response", "status", "headers", "bo
 // because an error quotes no part of an answer.
 func shownPath(path []string) string {
 	for i, name := range path {
-		if !slices.Contains(members, name) {
+		switch known := slices.Contains(members, name); {
+		case !known && i == 0:
+			return "a member"
+		case !known:
 			return fmt.Sprintf("a member of %q", strings.Join(path[:i], "."))
 		}
 	}

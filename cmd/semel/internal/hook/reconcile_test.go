@@ -112,6 +112,8 @@ func TestReconcile_OnlyClearAnswerDecides(t *testing.T) {
 		"two statuses":           {`{"happened":true,"response":{"status":200,"body":"a","status":402}}`, semel.Verdict{}, `"response.status" twice`},
 		"two bodies and Body":    {`{"happened":true,"response":{"status":200,"body":"a","Body":"b"}}`, semel.Verdict{}, `"response.body" twice`},
 		"two values of a header": {`{"happened":true,"response":{"status":200,"headers":{"ETag":"a","etag":"b"}}}`, semel.Verdict{}, `a member of "response.headers" twice`},
+		"two unknown members":    {`{"note":1,"happened":false,"final":true,"note":2}`, semel.Verdict{}, "the answer has a member twice"},
+		"two, in an unknown one": {`{"happened":false,"final":true,"note":{"a":1,"a":2}}`, semel.Verdict{}, "the answer has a member twice"},
 		"the same in objects":    {`{"happened":false,"final":true,"note":{"a":{"b":{"c":1,"c":2}}}}`, semel.DidNotHappen(), ""}, // deeper than an answer
 		"two answers":            {`{"happened":false,"final":true}{"happened":true}`, semel.Verdict{}, "not understood"},
 	} {
