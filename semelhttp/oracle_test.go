@@ -1,11 +1,9 @@
 package semelhttp_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -91,10 +89,7 @@ func (unreadable) Claim(context.Context, store.Proposal) (store.Found, error) {
 
 // That there is a record which cannot be read is for the log, and for clients with rights.
 func TestAuthorize_Fails_UnreadableRecordIsOnlyLogged(t *testing.T) {
-	var out bytes.Buffer
-	before := slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
-	defer slog.SetDefault(before)
+	out := captureLog(t)
 	for _, c := range []struct {
 		deny   error
 		status int
@@ -114,7 +109,7 @@ func TestAuthorize_Fails_UnreadableRecordIsOnlyLogged(t *testing.T) {
 			t.Errorf("got %d %s; want %d %s", w.Code, w.Body, c.status, c.code)
 		}
 		if n := strings.Count(out.String(), "a record cannot be read"); n != 1 {
-			t.Errorf("%d: logged %d times: %s", c.status, n, &out)
+			t.Errorf("%d: logged %d times: %s", c.status, n, out)
 		}
 	}
 }
@@ -122,10 +117,7 @@ func TestAuthorize_Fails_UnreadableRecordIsOnlyLogged(t *testing.T) {
 // A handler that is set up wrongly says so in the log of the server, because its
 // client is told nothing.
 func TestMiddleware_NoOperation_Logged(t *testing.T) {
-	var out bytes.Buffer
-	before := slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
-	defer slog.SetDefault(before)
+	out := captureLog(t)
 	g, err := semel.New(memstore.New(nil), nil)
 	if err != nil {
 		t.Fatal(err)

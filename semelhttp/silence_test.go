@@ -1,11 +1,9 @@
 package semelhttp_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -244,10 +242,7 @@ func TestRedirect_AsksElsewhere_IsNotKept(t *testing.T) {
 
 // Clients hang up as often as they like, and the handler is right to return then.
 func TestSilence_ClientLeft_IsNoErrorInTheLog(t *testing.T) {
-	var out bytes.Buffer
-	before := slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
-	defer slog.SetDefault(before)
+	out := captureLog(t)
 	for name, c := range map[string]struct {
 		level string
 		cure  bool
