@@ -181,16 +181,16 @@ func (t *task) mayBeOvertaken() bool {
 // hold keeps a message here for a while, or until its turn has come.
 func (s *session) hold(t *task, d time.Duration) {
 	var over <-chan time.Time
-	var come <-chan struct{}
+	var ready <-chan struct{}
 	if t.turn != nil {
-		come = t.turn.Come()
+		ready = t.turn.Ready()
 	} else {
 		timer := time.NewTimer(d)
 		defer timer.Stop()
 		over = timer.C
 	}
 	select {
-	case <-come:
+	case <-ready:
 	case <-over:
 	case <-t.d.Revoked():
 	case <-s.stop:

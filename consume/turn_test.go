@@ -19,7 +19,7 @@ import (
 // turnstile is a Guard that takes no message whose key begins with busy before its turn.
 type turnstile struct {
 	*semel.Guard
-	come chan struct{} // of all turns
+	ready chan struct{} // of all turns
 
 	mu    sync.Mutex
 	tries int // of these messages
@@ -27,7 +27,7 @@ type turnstile struct {
 }
 
 func newTurnstile(g *semel.Guard) *turnstile {
-	return &turnstile{Guard: g, come: make(chan struct{})}
+	return &turnstile{Guard: g, ready: make(chan struct{})}
 }
 
 func (t *turnstile) Unwrap() semel.Runner { return t.Guard }
@@ -56,8 +56,8 @@ type turn struct {
 	once sync.Once
 }
 
-func (*turn) Error() string           { return "its tenant is busy" }
-func (t *turn) Come() <-chan struct{} { return t.of.come }
+func (*turn) Error() string            { return "its tenant is busy" }
+func (t *turn) Ready() <-chan struct{} { return t.of.ready }
 func (t *turn) Leave() {
 	t.once.Do(func() {
 		t.of.mu.Lock()
@@ -89,7 +89,7 @@ func TestServe_TurnsHaveNotCome_OtherMessagesRun(t *testing.T) {
 		if tries, left := run.counted(); tries != busy || left != 0 {
 			t.Errorf("%d messages that wait were tried %d times; %d turns were given up", busy, tries, left)
 		}
-		close(run.come)
+		close(run.ready)
 		pass(time.Second)
 		if tries, left := run.counted(); tries != 2*busy || left != busy || len(s.heard()) != busy+others || s.count("ack busy99") != 1 {
 			t.Errorf("after their turn: %d tries, %d turns given up, the broker was told %d things", tries, left, len(s.heard()))
@@ -119,7 +119,7 @@ func TestServe_BrokerLimitsDeliveries_TurnsTakeHandlers(t *testing.T) {
 
 		r = serve(t, c, s)
 		pass(time.Minute)
-		close(run.come)
+		close(run.ready)
 		pass(time.Minute)
 		if n := s.count("ack busy49"); len(s.in) > 0 || n != 1 {
 			t.Errorf("after the turns %d messages are in the queue; the last one is acked %d times", len(s.in), n)
@@ -140,7 +140,7 @@ func TestServe_TurnHasNotCome_OrderStays(t *testing.T) {
 		if got := s.heard(); fmt.Sprint(got) != "[ack k3]" {
 			t.Errorf("before the turn: %q", got)
 		}
-		close(run.come)
+		close(run.ready)
 		pass(time.Second)
 		if got := s.heard(); fmt.Sprint(got) != "[ack k3 ack busy1 ack k2]" {
 			t.Errorf("after the turn: %q", got)
@@ -183,7 +183,7 @@ func TestServe_GoexitInTurn_IsRetriedAfterPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("busy1"))
 		run := newTurnstile(newGuard(t, nil, nil))
-		close(run.come)
+		close(run.ready)
 		ran := 0
 		r := serve(t, newConsumer(t, run, func(context.Context, *semel.Execution, *consume.Message) error {
 			if ran++; ran == 1 {
@@ -246,7 +246,7 @@ func TestOutage_TurnHasNotCome_IsNoAnswerOfTheStore(t *testing.T) {
 			t.Errorf("while the store is down it has resumed %d times", n)
 		}
 		st.set(false)
-		close(run.come)
+		close(run.ready)
 		pass(time.Minute)
 		if n := len(s.heard()); n != 3 || seen.count(consume.EventResumed) != 1 {
 			t.Errorf("after the outage: %q", s.heard())

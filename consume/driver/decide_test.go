@@ -19,8 +19,8 @@ func said(reason error) error { return &semel.Error{Reason: reason, Operation: "
 // noTurn is a Turn that never comes.
 type noTurn struct{ error }
 
-func (noTurn) Come() <-chan struct{} { return nil }
-func (noTurn) Leave()                {}
+func (noTurn) Ready() <-chan struct{} { return nil }
+func (noTurn) Leave()                 {}
 
 // The table of the package's documentation, row by row.
 func TestDecide_EachResult_FollowsTheTable(t *testing.T) {

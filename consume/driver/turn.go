@@ -12,11 +12,12 @@ import (
 // has come. Such a try is no attempt. The methods must not block.
 type Turn interface {
 	error
-	// Come is closed when the Consumer is to try the message again. That try has the Turn in
-	// its context: see TurnOf.
-	Come() <-chan struct{}
+	// Ready returns a channel that is closed when the Consumer is to try the message again.
+	// That try has the Turn in its context: see TurnOf.
+	Ready() <-chan struct{}
 	// Leave gives the turn up. The Consumer calls it after the try, and if there is none,
-	// because the message goes back to the broker. It may be called several times.
+	// because the message goes back to the broker or Serve has ended. It may be called
+	// several times.
 	Leave()
 }
 

@@ -6,12 +6,12 @@ var tenantDeliveries = []Mutant{
 	{
 		Name: "deliver: a tenant has more requests at once than it may have", Rule: "limits",
 		Dir: delivery, Func: "(*tenant).next", Package: delivery, Run: "TestTenants_Limit|TestServe_TenantIsBusy_OthersGoOn",
-		Old: "tn.running < tn.owner.most", New: "true",
+		Old: "tn.running < tn.owner.maxRequests", New: "true",
 	},
 	{
 		Name: "deliver: a message that waits for its tenant keeps its place", Rule: "limits",
 		Dir: delivery, Func: "(*sending).enter", Package: delivery, Run: "TestServe_TenantIsBusy_OthersGoOn",
-		Old: "return u", New: "<-u.come",
+		Old: "return t", New: "<-t.ready",
 	},
 	{
 		Name: "deliver: the turn of a message that goes back to the broker is lost", Rule: "limits",

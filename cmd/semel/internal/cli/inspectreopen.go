@@ -22,7 +22,7 @@ type inspectReopenCmd struct {
 	keyFlags
 	Fence     uint64          `name:"fence" required:"" placeholder:"N" help:"The fence that semel inspect get has shown: that failure is reopened, and no later one."`
 	Reason    string          `name:"reason" required:"" placeholder:"TEXT" help:"The reason. The log and the record keep it."`
-	Retention config.Duration `name:"retention" placeholder:"TIME" default:"7d" help:"How long the reopened record and its recorded steps are kept (default ${default}). Use at least the retention of the process that made the record, which is 1d for semel proxy and a Guard, and 7d for semel deliver and consumers, unless it is set. A message that is redriven later runs all its steps again, so a longer time is safe."`
+	Retention config.Duration `name:"retention" placeholder:"TIME" default:"7d" help:"How long the reopened record and its recorded steps are kept (default ${default}). Use at least the retention of the process that made the record, which is 1d for semel proxy and a Guard, and 7d for semel deliver and consumers, unless it is set. After this time the record and its steps are deleted, and a message that is redriven then runs all its steps again. If you are not sure, give a longer time."`
 }
 
 // Help implements kong.HelpProvider.

@@ -21,7 +21,7 @@ func (s *Service) registerTenants() {
 	name := "semel_limit_" + limit.TenantRequests.String()
 	gauge(name+"_waiting", "Messages that wait, because their tenant has as many requests in flight as tenant-requests allows.",
 		func(c tenantCounts) float64 { return float64(c.waiting) })
-	s.counts.Counter(name+"_waited_total", "Messages that have begun to wait so.", func() float64 {
+	s.counts.Counter(name+"_waited_total", "Messages that have begun to wait, because their tenant had as many requests in flight as tenant-requests allows.", func() float64 {
 		if s.tenants == nil {
 			return 0
 		}
@@ -29,7 +29,7 @@ func (s *Service) registerTenants() {
 	})
 	gauge("semel_paused_tenants", "Tenants whose messages wait, because the service has answered one of them with 429.",
 		func(c tenantCounts) float64 { return float64(c.paused) })
-	gauge("semel_paused_tenants_waiting", "Messages of these tenants that wait.", func(c tenantCounts) float64 { return float64(c.pausedQueued) })
+	gauge("semel_paused_tenants_waiting", "Messages that wait, because the service has answered one of their tenant with 429.", func(c tenantCounts) float64 { return float64(c.pausedQueued) })
 }
 
 // tenantWaits logs that messages of a tenant begin to wait. Reason says why the service asks

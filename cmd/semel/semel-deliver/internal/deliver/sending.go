@@ -49,14 +49,14 @@ var (
 // from others. Another error: the program stops, or ctx ends.
 func (s *sending) enter(ctx context.Context) error {
 	r := s.runner
-	had, _ := driver.TurnOf(ctx).(*turn)
+	earlier, _ := driver.TurnOf(ctx).(*turn)
 	for {
 		if r.tenants != nil {
-			u := r.tenants.enter(s.tenant, had)
-			if !u.hasCome() {
-				return u
+			t := r.tenants.enter(s.tenant, earlier)
+			if !t.isReady() {
+				return t
 			}
-			s.turn = u
+			s.turn = t
 		}
 		select {
 		case r.places <- struct{}{}:

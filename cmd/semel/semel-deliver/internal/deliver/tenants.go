@@ -14,8 +14,8 @@ import (
 // outside of the runner, where it holds no place that another tenant's message could use.
 // The messages of a tenant get their turns in the order in which they came.
 type tenants struct {
-	most    int           // messages of one tenant at once; 0: no limit
-	longest time.Duration // of a pause
+	maxRequests int           // messages of one tenant at once; 0: no limit
+	longest     time.Duration // of a pause
 	// notify is called when messages of a tenant begin to wait. Reason says why the service
 	// asks for a pause; empty: they wait for the limit.
 	notify func(tenant, reason string)
@@ -35,61 +35,61 @@ type tenant struct {
 	timer   *time.Timer // at the end of the pause; nil: there was none
 }
 
-func newTenants(most int, longest time.Duration, notify func(tenant, reason string)) *tenants {
-	return &tenants{most: most, longest: longest, notify: notify, all: map[string]*tenant{}}
+func newTenants(maxRequests int, longest time.Duration, notify func(tenant, reason string)) *tenants {
+	return &tenants{maxRequests: maxRequests, longest: longest, notify: notify, all: map[string]*tenant{}}
 }
 
-// enter returns the turn of a message. Had is the one for which it has waited, or nil. If the
+// enter returns the turn of a message. Earlier is the one for which it has waited, or nil. If the
 // turn has not come, the message waits for it. The caller leaves each turn that has come.
-func (ts *tenants) enter(name string, had *turn) *turn {
-	u, limited := ts.turn(name, had)
+func (ts *tenants) enter(name string, earlier *turn) *turn {
+	t, limited := ts.turn(name, earlier)
 	if limited {
 		ts.notify(name, "")
 	}
-	return u
+	return t
 }
 
 // turn is enter without the notice. Limited reports whether the message is the first one of
 // its tenant that waits for the limit.
-func (ts *tenants) turn(name string, had *turn) (u *turn, limited bool) {
+func (ts *tenants) turn(name string, earlier *turn) (t *turn, limited bool) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	if had != nil && had.state == turnCame {
-		return had, false
+	if earlier != nil && earlier.state == turnReady {
+		return earlier, false
 	}
 	tn := ts.all[name]
 	if tn == nil {
 		tn = &tenant{owner: ts, name: name, pauses: pauses{longest: ts.longest}}
 		ts.all[name] = tn
 	}
-	u = &turn{tenant: tn}
-	tn.queue = append(tn.queue, u)
-	if tn.next(); u.state == turnCame {
-		return u, false
+	t = &turn{tenant: tn}
+	tn.queue = append(tn.queue, t)
+	if tn.next(); t.state == turnReady {
+		return t, false
 	}
-	u.come = make(chan struct{})
-	u.reason = "the service has asked for a pause of its tenant's messages"
+	t.ready = make(chan struct{})
+	t.reason = "the service has asked for a pause of its tenant's messages"
 	if tn.pauses.until.IsZero() {
-		u.reason = fmt.Sprintf("its tenant has as many requests in flight as --%s allows, which is %d", limit.TenantRequests.Option(), ts.most)
+		t.reason = fmt.Sprintf("its tenant has as many requests in flight as --%s allows, which is %d", limit.TenantRequests.Option(), ts.maxRequests)
 		ts.waited++
 		limited = len(tn.queue) == 1
 	}
-	return u, limited
+	return t, limited
 }
 
 // next gives the next messages their turns. The caller holds mu.
 func (tn *tenant) next() {
-	for len(tn.queue) > 0 && (tn.owner.most == 0 || tn.running < tn.owner.most) {
+	for len(tn.queue) > 0 && (tn.owner.maxRequests == 0 || tn.running < tn.owner.maxRequests) {
 		if _, ok := tn.pauses.admit(time.Now()); !ok {
 			return
 		}
-		u := tn.queue[0]
+		t := tn.queue[0]
 		tn.queue[0] = nil
 		tn.queue = tn.queue[1:]
 		tn.running++
-		u.state, u.tries = turnCame, !tn.pauses.until.IsZero()
-		if u.come != nil {
-			close(u.come)
+		t.state, t.probes = turnReady, !tn.pauses.until.IsZero()
+		if t.ready != nil {
+			close(t.ready)
 		}
 	}
 	if tn.running > 0 || len(tn.queue) > 0 || !tn.pauses.until.IsZero() && time.Since(tn.pauses.until) < tn.owner.longest {
@@ -143,71 +143,71 @@ func (ts *tenants) counts() (c tenantCounts) {
 type turn struct {
 	tenant *tenant
 	reason string        // for which it has not come at once
-	come   chan struct{} // nil: it came at once
+	ready  chan struct{} // nil: it came at once
 	state  turnState
-	tries  bool // the message tries after a pause
+	probes bool // the message is the one that tries after a pause
 }
 
 type turnState uint8
 
 const (
 	turnWaits turnState = iota
-	turnCame
+	turnReady
 	turnLeft
 )
 
 // Error says why the message waits.
-func (u *turn) Error() string { return u.reason }
+func (t *turn) Error() string { return t.reason }
 
-// Come implements driver.Turn.
-func (u *turn) Come() <-chan struct{} { return u.come }
+// Ready implements driver.Turn.
+func (t *turn) Ready() <-chan struct{} { return t.ready }
 
-// hasCome reports whether the message may go on.
-func (u *turn) hasCome() bool {
-	u.tenant.owner.mu.Lock()
-	defer u.tenant.owner.mu.Unlock()
-	return u.state == turnCame
+// isReady reports whether the message may go on.
+func (t *turn) isReady() bool {
+	t.tenant.owner.mu.Lock()
+	defer t.tenant.owner.mu.Unlock()
+	return t.state == turnReady
 }
 
 // Leave ends the turn, and the next message of the tenant gets its own. A second call does
 // nothing.
-func (u *turn) Leave() {
-	tn := u.tenant
+func (t *turn) Leave() {
+	tn := t.tenant
 	tn.owner.mu.Lock()
 	defer tn.owner.mu.Unlock()
-	switch u.state {
+	switch t.state {
 	case turnLeft:
 		return
 	case turnWaits:
-		if i := slices.Index(tn.queue, u); i >= 0 {
+		if i := slices.Index(tn.queue, t); i >= 0 {
 			tn.queue = slices.Delete(tn.queue, i, i+1)
 		}
-	case turnCame:
+	case turnReady:
 		tn.running--
-		if u.tries {
+		if t.probes {
 			tn.pauses.probing = false
 		}
 	}
-	u.state = turnLeft
+	t.state = turnLeft
 	tn.next()
 }
 
 // outdated reports whether a pause has begun since the turn came.
-func (u *turn) outdated() bool {
-	u.tenant.owner.mu.Lock()
-	defer u.tenant.owner.mu.Unlock()
-	return !u.tries && !u.tenant.pauses.until.IsZero()
+func (t *turn) outdated() bool {
+	t.tenant.owner.mu.Lock()
+	defer t.tenant.owner.mu.Unlock()
+	return !t.probes && !t.tenant.pauses.until.IsZero()
 }
 
 // pause begins a pause of the tenant after the failure of the message: see pauses.pause.
-func (u *turn) pause(entered time.Time, after time.Duration, reason string) {
-	if u.beginPause(entered, after) {
-		u.tenant.owner.notify(u.tenant.name, reason)
+func (t *turn) pause(entered time.Time, after time.Duration, reason string) {
+	if t.beginPause(entered, after) {
+		t.tenant.owner.notify(t.tenant.name, reason)
 	}
 }
 
-func (u *turn) beginPause(entered time.Time, after time.Duration) (closed bool) {
-	tn := u.tenant
+func (t *turn) beginPause(entered time.Time, after time.Duration) (closed bool) {
+	tn := t.tenant
 	tn.owner.mu.Lock()
 	defer tn.owner.mu.Unlock()
 	now := time.Now()
@@ -222,8 +222,8 @@ func (u *turn) beginPause(entered time.Time, after time.Duration) (closed bool) 
 
 // answered ends the pauses of the tenant: see pauses.answered. The messages that wait go on
 // when the turn ends.
-func (u *turn) answered(entered time.Time) {
-	u.tenant.owner.mu.Lock()
-	defer u.tenant.owner.mu.Unlock()
-	u.tenant.pauses.answered(entered)
+func (t *turn) answered(entered time.Time) {
+	t.tenant.owner.mu.Lock()
+	defer t.tenant.owner.mu.Unlock()
+	t.tenant.pauses.answered(entered)
 }

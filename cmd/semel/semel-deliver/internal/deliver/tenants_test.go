@@ -16,7 +16,7 @@ func noNotice(string, string) {}
 // came reports which turns have come, one letter each.
 func came(turns ...*turn) (s string) {
 	for _, u := range turns {
-		if u.hasCome() {
+		if u.isReady() {
 			s += "y"
 		} else {
 			s += "n"
@@ -42,7 +42,7 @@ func TestTenants_Limit_TurnsComeInTheirOrder(t *testing.T) {
 	if got := came(c, d, e); got != "ynn" {
 		t.Fatalf("after one has left: %s", got)
 	}
-	<-c.Come()
+	<-c.Ready()
 	if again := ts.enter("ann", c); again != c {
 		t.Error("a message whose turn has come gets another one")
 	}
@@ -109,7 +109,7 @@ func TestTenants_PauseOfIdleTenant_IsRememberedForAWhile(t *testing.T) {
 		ts := newTenants(1, time.Minute, noNotice)
 		for range 3 { // pauses of 100, 200 and 400 ms
 			u := ts.enter("ann", nil)
-			if !u.hasCome() {
+			if !u.isReady() {
 				t.Fatal("the pause is not over")
 			}
 			u.pause(time.Now(), 0, "429")
@@ -121,7 +121,7 @@ func TestTenants_PauseOfIdleTenant_IsRememberedForAWhile(t *testing.T) {
 		u.Leave()
 		time.Sleep(799 * time.Millisecond)
 		next := ts.enter("ann", nil)
-		if next.hasCome() {
+		if next.isReady() {
 			t.Error("the fourth pause is shorter than 800 ms")
 		}
 		next.Leave()
