@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/store"
-	"github.com/semel-go/semel/store/memstore"
 	"github.com/semel-go/semel/store/nearcache"
 	"github.com/semel-go/semel/store/storetest"
 )
@@ -85,26 +84,5 @@ func sweepTwice(t *testing.T, p *pair) {
 			cursor = res.Next
 		}
 		p.pass(time.Second)
-	}
-}
-
-// A record that this process has received goes into the front with the next claim of any
-// process, so that the one after it is a hit.
-func TestReceive_Record_IsKeptInFront(t *testing.T) {
-	t.Parallel()
-	old, mem, front := memstore.New(nil), memstore.New(nil), memstore.New(nil)
-	complete(t, old, "k", time.Hour)
-	o := &nearcache.Options{Front: front, FrontTimeout: time.Minute}
-	receiver, ok := store.As[store.Receiver](store.Store(newCache(t, mem, o)))
-	if !ok {
-		t.Fatal("the cache receives no records")
-	}
-	if f, err := receiver.Receive(t.Context(), get(t, old, "k").Record, nil); err != nil || !f.Won {
-		t.Fatalf("Receive: won %v, error %v", f.Won, err)
-	}
-	claim(t, newCache(t, mem, o), "k")
-	calls := storetest.NewFault(mem, nil)
-	if f := claim(t, newCache(t, calls, o), "k"); f.Won || string(f.Record.Outcome.Body) != "kept" || calls.Calls(storetest.OpClaim) != 0 {
-		t.Errorf("a later process: won %v, %d claims reached the store, want a hit of the front", f.Won, calls.Calls(storetest.OpClaim))
 	}
 }

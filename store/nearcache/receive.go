@@ -21,7 +21,7 @@ func (s *Store) Receive(ctx context.Context, r store.Record, steps []store.Step)
 	defer in.invalidate(hash)
 	f, err := inner.Receive(ctx, r, steps)
 	if err != nil || f.Won {
-		s.markSwapped(ctx, &store.Seen{Key: r.Key, Fence: max(r.Fence, 1) - 1}) // the front may have r itself
+		s.markSwapped(ctx, &store.Seen{Key: r.Key, Fence: r.Fence})
 	}
 	return f, err
 }
