@@ -120,7 +120,7 @@ func (g *Guard) beginStep(ctx context.Context, call *Call, tx store.Tx) (*runnin
 	return s, Result{}, nil
 }
 
-var errNoJournal = errors.New("the store keeps no steps: it does not implement store.Journal, as the stores of this repository do; make the step a call of its own instead, with a key of x.DownstreamKey")
+var errNoJournal = errors.New("the store keeps no steps: it does not implement store.Journal, as memstore, sqlitestore, pgstore, redisstore and dynamostore do; make the step a call of its own instead, with a key of x.DownstreamKey")
 
 // checkRunner refuses a Runner that cannot run the steps of this run.
 func (j *journal) checkRunner(g *Guard, tx store.Tx) error {

@@ -104,7 +104,7 @@ var postgresTxs = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, Atomic: a refused commit parks its key if the id is not known", Rule: "atomic",
-		Dir: postgres, Func: "(*Atomic).afterCommit", Package: postgres, Run: "TestCommit_RefusedAfterConnInRows",
+		Dir: postgres, Func: "(*Atomic).afterCommit", Package: postgres, Run: "TestAtomic_CommitRefused_CountsAttempt",
 		Old: ` && t.finished.XID() != ""`, New: "",
 	},
 	{

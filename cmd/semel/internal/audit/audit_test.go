@@ -106,15 +106,17 @@ func TestDo_FileEndsWithPartOfLine_NextLinesAreWhole(t *testing.T) {
 // The act has happened, so the error must not say otherwise.
 func TestBegin_ResultCannotBeWritten_ErrorSaysWhatHappened(t *testing.T) {
 	t.Parallel()
-	trail, err := Open(filepath.Join(t.TempDir(), "trail"))
+	path := filepath.Join(t.TempDir(), "trail")
+	trail, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer trail.Close()
 	end, err := trail.Begin(Act{Act: "resolve"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := trail.Close(); err != nil {
+	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	if err := end(nil); !errors.Is(err, ErrNotWritten) || errors.Is(err, acts.ErrNothingChanged) || !strings.Contains(err.Error(), `"done"`) {
