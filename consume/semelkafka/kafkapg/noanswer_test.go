@@ -37,7 +37,26 @@ func TestOffsets_NoAnswer_BatchWaitsOnce(t *testing.T) {
 		partition.Partition = i
 		batch = append(batch, itemsOf(partition, 0, 1)...)
 	}
-	wantReasons(t, l.Handle(t.Context(), batch), repeat(driver.ReasonDone, partitions)...)
+	handleAll := func() {
+		t.Helper()
+		for range 100 { // on a busy machine a request may take longer than the limit
+			done := 0
+			for i, r := range l.Handle(t.Context(), batch) {
+				switch d := driver.Decide(r, driver.Policy{}); d.Reason {
+				case driver.ReasonDone, driver.ReasonDuplicate:
+					done++
+				case driver.ReasonUnavailable:
+				default:
+					t.Fatalf("message %d: %v, attempt %d, %v", i, d.Reason, d.Attempt, d.Err)
+				}
+			}
+			if done == partitions {
+				return
+			}
+		}
+		t.Fatal("the messages are not done, although the database answers")
+	}
+	handleAll()
 	for i := range batch {
 		batch[i] = itemsOf(batch[i].Partition, 1, 2)[0]
 	}
@@ -58,7 +77,7 @@ func TestOffsets_NoAnswer_BatchWaitsOnce(t *testing.T) {
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	wantReasons(t, l.Handle(t.Context(), batch), repeat(driver.ReasonDone, partitions)...)
+	handleAll()
 	var n, double int
 	if err := p.pool.QueryRow(t.Context(), "SELECT count(*), count(*) - count(DISTINCT body) FROM "+p.effectTable).Scan(&n, &double); err != nil || n != 2*partitions || double != 0 {
 		t.Errorf("%d effects, %d double, %v; want %d", n, double, err, 2*partitions)
