@@ -46,7 +46,8 @@ type PrefetchedBatch struct {
 }
 
 // prefetchTimeout limits a prefetch, and how long its transaction stays open, because
-// the transaction holds locks and a connection that a handler may need.
+// the transaction holds locks and a connection that a handler may need. A shorter StoreTimeout
+// takes its place.
 const prefetchTimeout = time.Second
 
 // spareConnections is how many connections of the pool must be free for a prefetch, so
@@ -66,7 +67,8 @@ const spareConnections = 3
 //   - In the last ten batches or so, fn has not failed and has set no Outcome or Err. After
 //     such a batch, the next ten set a savepoint instead, without which a batch runs again
 //     when fn fails.
-//   - It runs within a second after its prefetch; otherwise the prefetch is rolled back.
+//   - It runs within a second after its prefetch, or within StoreTimeout or half of MaxIdleTx if
+//     that is shorter; otherwise the prefetch is rolled back.
 //
 // The advisory locks of several batches are held at once; [Atomic.In] names the server's
 // limit. In fn, now() is the time of the prefetch, and the records' retention begins then.
@@ -106,8 +108,9 @@ func (p *Prefetcher) Prefetch(ctx context.Context, calls []semel.Call) *Prefetch
 }
 
 // Run runs the batch as [Atomic.RunBatch] does. The records that a prefetch has inserted
-// are not committed yet, and are already in the state completed, without an Outcome. If fn sets an Outcome or an Err in a prefetched batch, these records are wrong: the
-// transaction is rolled back, and fn runs again in a new one.
+// are not committed yet, and are already in the state completed, without an Outcome. If fn
+// sets an Outcome or an Err in a prefetched batch, these records are wrong: the transaction is
+// rolled back, and fn runs again in a new one.
 func (p *PrefetchedBatch) Run(ctx context.Context, fn func(ctx context.Context, newCalls []*PendingCall) error) []BatchResult {
 	defer p.Drop()
 	return p.prefetcher.atomic.runBatch(ctx, p, p.calls, fn)
