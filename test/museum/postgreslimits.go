@@ -74,6 +74,26 @@ var postgresLimits = []Mutant{
 		Old: "set local idle_in_transaction_session_timeout = '", New: "set local semel.idle = '",
 	},
 	{
+		Name: "PostgreSQL, limits: a handler that leaves its transaction idle is an outage, by offsets", Rule: "rule 14",
+		Dir: kafkapg, Func: "mayBeOneMessage", Package: kafkapg, Run: "TestOffsets_HandlerIdle_BlamesOneMessage/and_returns_nil$",
+		Old: "|| errors.Is(err, pgkafka.ErrIdle)", New: "",
+	},
+	{
+		Name: "PostgreSQL, limits: the error of a handler that leaves its transaction idle names no setting, by offsets", Rule: "rule 14",
+		Dir: pgkafka, Func: "(*Watermark).try", Package: kafkapg, Run: "TestOffsets_HandlerIdle_BlamesOneMessage/and_returns_an_error$",
+		Old: "idle.explain(err)", New: "err",
+	},
+	{
+		Name: "PostgreSQL, limits: a handler that works on its connection for long counts as idle", Rule: "rule 14",
+		Dir: pgkafka, Func: "(*idleCheck).use", Package: pgkafka, Run: "TestWatermark_HandlerSlowOnConnection_Commits",
+		Old: "err != nil && (", New: "(",
+	},
+	{
+		Name: "PostgreSQL, limits: the error of a COMMIT that was cancelled does not say which option to raise, by offsets", Rule: "rule 14",
+		Dir: pgkafka, Func: "(*Watermark).try", Package: kafkapg, Run: "TestOffsets_SlowCommit_BlamesOneMessage",
+		Old: "errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil", New: "false",
+	},
+	{
 		Name: "PostgreSQL, limits: a locked row is no answer", Rule: "rule 14",
 		Dir: postgres + "/internal/pgwire", Func: "(*Database).LockWait", Package: pgkafka, Run: "TestOwn_RowLocked_ErrBusy",
 		Old: "d.StoreTimeout-d.StoreTimeout/5", New: "d.LockTimeout",

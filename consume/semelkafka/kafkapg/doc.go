@@ -41,6 +41,8 @@
 //     StoreTimeout (of the Atomic, or of pgstore.Options), 5 s by default, and is tried
 //     again. The statements of the handler end with their context only, and the handler's
 //     context has no deadline: give it one.
+//   - A handler may leave its transaction idle for at most pgstore.Options.MaxIdleTx, 30 s
+//     by default. After that the server ends the transaction, and an attempt is counted.
 //   - If a message kills its process, later members find it, and it becomes a dead
 //     letter too.
 //   - If the topic was created again, or if its log has another message before the

@@ -17,6 +17,10 @@ import (
 // commits tx nor rolls it back. ctx ends some time after Serve is to end, and has no
 // deadline. If a statement may get no answer, give it one with context.WithTimeout.
 //
+// The handler may leave tx idle, for example during a request to another service, for at
+// most pgstore.Options.MaxIdleTx, 30 s by default. After that the server ends tx, and this
+// counts as an error of the handler.
+//
 // An error or a panic undoes the writes of all the messages. Because any of them
 // may be the cause, the handler runs again for each half of them, until the
 // failing message is alone. It may run again for other reasons too, so it must

@@ -176,7 +176,8 @@ func semelError(reason error, partition semelkafka.GroupPartition, cause error) 
 func (b *offsetsBatch) endFailed(ctx context.Context, s *span, err error) {
 	i := s.indexes[0]
 	h, ok := errors.AsType[*handlerError](err)
-	mayBeServer := errors.Is(err, pgkafka.ErrBroken) || ok && (h.connectionBroken || mayBeServerFailure(h.error))
+	isIdle := errors.Is(err, pgkafka.ErrIdle)
+	mayBeServer := errors.Is(err, pgkafka.ErrBroken) || isIdle || ok && (h.connectionBroken || mayBeServerFailure(h.error))
 	if mayBeServer && !b.databaseAnswers(ctx, s) {
 		b.block(s.partition, s.indexes, semelError(semel.ErrUnavailable, s.partition, err))
 		return
@@ -188,10 +189,11 @@ func (b *offsetsBatch) endFailed(ctx context.Context, s *span, err error) {
 	m := b.items[i].Message
 	s.position.failedOffset, s.position.failures = m.Origin.Offset, s.position.failuresOf(m)+1
 	attempt := s.position.failures + b.marker.openTries(m)
-	if ok {
-		err = h.error
-	} else {
+	switch {
+	case !ok:
 		err = fmt.Errorf("the transaction: %w", err)
+	case !isIdle: // otherwise err tells more
+		err = h.error
 	}
 	b.results[i] = driver.Result{Err: limitAttempts(err, attempt, b.maxAttempts), FromHandler: true, Attempt: attempt}
 	b.blocked[s.partition] = delayed(operationOf(s.partition))

@@ -54,14 +54,14 @@ type handlerError struct {
 func (e *handlerError) Unwrap() error { return e.error }
 
 // mayBeOneMessage reports whether one message among others may be the cause of an
-// error: an error of the handler, a transaction that the handler has ended, rows that it has
-// left open, a COMMIT that the server refused or that broke the connection, or a conflict,
-// which a smaller transaction may avoid.
+// error: an error of the handler, a transaction that the handler has ended or left idle, rows
+// that it has left open, a COMMIT that the server refused or that broke the connection, or a
+// conflict, which a smaller transaction may avoid.
 func mayBeOneMessage(err error) bool {
 	if h, ok := errors.AsType[*handlerError](err); ok {
 		return !isServerFailure(h.error)
 	}
-	return errors.Is(err, pgkafka.ErrEnded) || errors.Is(err, pgkafka.ErrUnread) || errors.Is(err, pgstore.ErrBusy) || errors.Is(err, pgkafka.ErrBroken) || pgkafka.RefusedForContent(err)
+	return errors.Is(err, pgkafka.ErrEnded) || errors.Is(err, pgkafka.ErrUnread) || errors.Is(err, pgkafka.ErrIdle) || errors.Is(err, pgstore.ErrBusy) || errors.Is(err, pgkafka.ErrBroken) || pgkafka.RefusedForContent(err)
 }
 
 // isServerFailure reports whether the server cannot write at all, whatever the

@@ -25,7 +25,8 @@ import (
 //
 // Each of these has pgstore.Options.StoreTimeout: a connection and BEGIN, the change of the
 // watermark, COMMIT, and the question what became of COMMIT. A COMMIT without an answer by
-// then is one that failed. Only ctx ends the statements of fn.
+// then is cancelled, and has failed. Only ctx ends the statements of fn. Fn may leave tx idle
+// for at most pgstore.Options.MaxIdleTx, 30 s by default (ErrIdle).
 func (w *Watermark) Do(ctx context.Context, s Span, fn func(ctx context.Context, tx pgx.Tx) error) error {
 	pause, last := 5*time.Millisecond, error(nil)
 	for range pgwire.Tries {
@@ -61,11 +62,13 @@ func (w *Watermark) try(ctx context.Context, s Span, fn func(ctx context.Context
 	}
 	state := handlertx.State{Limit: w.db.StoreTimeout}
 	defer w.end(c, tx, &state)
-	if err := w.lend(ctx, tx, &state, fn); err != nil {
-		return false, err
+	idle := idleCheck{conn: tx.Conn(), limit: w.db.MaxIdleTx, lastUse: time.Now()}
+	state.BeforeUse = idle.use
+	if err = w.lend(ctx, tx, &state, fn); err == nil {
+		err = w.Move(ctx, tx, s)
 	}
-	if err := w.Move(ctx, tx, s); err != nil {
-		return false, err
+	if err != nil {
+		return false, idle.explain(err)
 	}
 	err = w.db.Limited(ctx, func(ctx context.Context) error {
 		warnings := w.db.Commits.Count()
@@ -75,6 +78,9 @@ func (w *Watermark) try(ctx context.Context, s Span, fn func(ctx context.Context
 		}
 		return err
 	})
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = fmt.Errorf("%w; if COMMIT takes longer, because of deferred triggers, their locks or a slow standby, raise pgstore.Options.StoreTimeout", err)
+	}
 	if err != nil {
 		err = fmt.Errorf("commit: %w", err)
 	}
@@ -122,8 +128,12 @@ func (w *Watermark) lend(ctx context.Context, tx pgx.Tx, state *handlertx.State,
 		return err
 	case state.Refused():
 		return ErrEnded
-	case state.XID() != "" && !conn.IsClosed():
-		err := w.db.Limited(ctx, func(ctx context.Context) error {
+	}
+	if err := state.BeforeUse(ctx); err != nil {
+		return err
+	}
+	if state.XID() != "" && !conn.IsClosed() {
+		err = w.db.Limited(ctx, func(ctx context.Context) error {
 			_, err := tx.Exec(ctx, handlertx.CheckXID, state.XID())
 			return err
 		})
