@@ -267,8 +267,7 @@ func (t *ownTx) fate(ctx context.Context) (committed, known bool) {
 	}
 }
 
-// mayHaveCommitted reports whether the handler has, or may have, committed the
-// transaction itself.
+// mayHaveCommitted reports whether the handler may have committed the transaction itself.
 func (t *ownTx) mayHaveCommitted(ctx context.Context) bool {
 	committed, known := t.fate(ctx)
 	return committed || !known

@@ -77,6 +77,7 @@ type Options struct {
 	// and all crash markers rest: 5 s by default. A connection of the pool and BEGIN are
 	// one request, and so are a change of the watermark, COMMIT, and the question what
 	// became of a COMMIT without an answer. It does not limit the statements of a handler.
+	// Raise it if COMMIT takes longer, for example because of deferred triggers.
 	// semel.Options.StoreTimeout is the limit of the requests of a Guard or an Atomic.
 	StoreTimeout time.Duration
 

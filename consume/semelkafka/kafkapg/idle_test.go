@@ -36,7 +36,7 @@ func newShopWith(t *testing.T, o pgstore.Options) *shop {
 func (p *shop) letterOf(t *testing.T, l *offsetsLedger, others []string) (text string) {
 	t.Helper()
 	batch := named(append(slices.Clone(others), "bad")...)
-	for range 20 {
+	for range 8 {
 		results := l.Handle(t.Context(), batch)
 		d := driver.Decide(results[len(others)], driver.Policy{})
 		t.Logf("%v, attempt %d: %v", d.Reason, d.Attempt, d.Err)
@@ -125,7 +125,7 @@ func (p *shop) waitEnded(ctx context.Context, t *testing.T, tx pgx.Tx) {
 		t.Error(err)
 		return
 	}
-	for open := true; open; time.Sleep(20 * time.Millisecond) {
+	for open := true; open; <-time.After(20 * time.Millisecond) {
 		if err := p.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)", pid).Scan(&open); err != nil {
 			t.Error(err)
 			return

@@ -13,10 +13,6 @@ import (
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
-// ErrIdle: the handler has left its transaction idle for longer than
-// pgstore.Options.MaxIdleTx, so that the server ended it, and nothing was committed.
-var ErrIdle = errors.New("pgkafka: the handler left its transaction idle")
-
 // idleTimeout is the server's code for a transaction that was idle for too long.
 const idleTimeout = "25P03"
 

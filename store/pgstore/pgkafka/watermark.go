@@ -35,6 +35,9 @@ var (
 	// ErrUnread: the handler has left rows of a query open, so that the watermark could not
 	// move.
 	ErrUnread = handlertx.ErrUnread
+	// ErrIdle: the handler has left its transaction idle for longer than
+	// pgstore.Options.MaxIdleTx, so that the server ended it, and nothing was committed.
+	ErrIdle = errors.New("pgkafka: the handler left its transaction idle")
 )
 
 // RefusedForContent reports whether the server refused a statement or COMMIT because
