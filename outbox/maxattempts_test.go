@@ -107,6 +107,43 @@ func TestPublisher_MaxAttemptsAndOutageAsksForPause_QuarantinesNothing(t *testin
 	})
 }
 
+// A lane goes to another publisher, and comes back. The attempts of that one count, and no
+// message of the topic was sent since the last of them.
+func TestPublishers_MaxAttemptsAndLaneComesBack_QuarantinesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := outboxtest.NewMemory()
+		var isDown atomic.Bool
+		isDown.Store(true)
+		sink := &outboxtest.Sink{Fail: func(context.Context, *outbox.Message) error {
+			if isDown.Load() {
+				return errDown
+			}
+			return nil
+		}}
+		o := &outbox.Options{MaxAttempts: 3, Lease: time.Second, Backoff: func(int) time.Duration { return time.Minute }}
+		start(t, m, sink, o)
+		const n = 16 // as many as an outage lets through at once
+		for k := range n {
+			put(t, m, fmt.Sprint("kept", k), 0, 1)
+		}
+		time.Sleep(15 * time.Second)
+		if held, err := m.List(t.Context(), outbox.Held, 0, 2*n); err != nil || len(held) != n {
+			t.Fatalf("%d messages have failed once, error %v; want %d", len(held), err, n)
+		}
+		isDown.Store(false)
+		put(t, m, "good", 0, 1)
+		time.Sleep(5 * time.Second)
+		isDown.Store(true)
+		stop := start(t, m, sink, o) // gets half of the lanes
+		time.Sleep(5 * time.Minute)
+		stop()
+		time.Sleep(10 * time.Minute)
+		if s, _ := m.Stats(t.Context()); s.Quarantined != 0 || s.Held != n {
+			t.Errorf("%+v; want %d messages held", s, n)
+		}
+	})
+}
+
 // The destination asks for a pause. The message is not sent earlier, and those of other order
 // keys are.
 func TestPublisher_SinkAsksForPause_OrderWaits(t *testing.T) {

@@ -8,15 +8,21 @@ func (s *session) attemptBefore(b *sending, t *Taken) time.Time {
 	if s.p.opt.MaxAttempts == 0 {
 		return b.began
 	}
-	before, ok := s.lastFailed[t.Position]
-	if !ok {
-		before = b.began.Add(-s.p.opt.Backoff(max(1, t.Attempts)) - time.Second)
+	last, ok := s.lastFailed[t.Position]
+	if !ok || last.number < t.Attempts {
+		last.began = b.began.Add(-s.p.opt.Backoff(max(1, t.Attempts)) - time.Second)
 	}
 	if len(s.lastFailed) >= mostNoted {
 		clear(s.lastFailed)
 	}
-	s.lastFailed[t.Position] = b.began
-	return before
+	s.lastFailed[t.Position] = failedAttempt{b.began, t.Attempts + 1}
+	return last.began
+}
+
+// failedAttempt is an attempt of this session to send a message.
+type failedAttempt struct {
+	began  time.Time
+	number int // from 1 on
 }
 
 // mostNoted is how many entries lastSent and lastFailed have at most: each message may have its

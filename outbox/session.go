@@ -24,15 +24,15 @@ type session struct {
 	taking     bool
 	most       int // messages of one Take; fewer than Batch after one that took too long
 	leasing    bool
-	stays      bool                 // the last request about leases has failed: no lane is given back before a renewal
-	wanted     bool                 // there may be messages to take
-	lastWork   time.Time            // when there were messages last
-	lastSent   map[string]time.Time // by topic, for MaxAttempts
-	lastFailed map[int64]time.Time  // when the last attempt of a message began, by position, for MaxAttempts
-	outages    outages              // by topic
-	nextLook   time.Time            // while topics are left out and no other has messages: when to look again
-	draining   bool                 // Run's context has ended
-	stopped    bool                 // Options.Drain is over
+	stays      bool                    // the last request about leases has failed: no lane is given back before a renewal
+	wanted     bool                    // there may be messages to take
+	lastWork   time.Time               // when there were messages last
+	lastSent   map[string]time.Time    // by topic, for MaxAttempts
+	lastFailed map[int64]failedAttempt // the last of a message, by position, for MaxAttempts
+	outages    outages                 // by topic
+	nextLook   time.Time               // while topics are left out and no other has messages: when to look again
+	draining   bool                    // Run's context has ended
+	stopped    bool                    // Options.Drain is over
 
 	poll    *time.Timer
 	answers chan answer
@@ -78,7 +78,7 @@ func newSession(p *Publisher) *session {
 	return &session{
 		p: p, name: p.uniqueName(),
 		lanes: map[int]*heldLane{}, busy: map[int64]*chain{}, byTopic: map[string]int{}, calls: map[*sending]struct{}{},
-		lastSent: map[string]time.Time{}, lastFailed: map[int64]time.Time{}, outages: outages{},
+		lastSent: map[string]time.Time{}, lastFailed: map[int64]failedAttempt{}, outages: outages{},
 		largest: 1, most: min(firstTake, p.opt.Batch), wanted: true, lastWork: time.Now(),
 		answers: make(chan answer, 1024), taken: make(chan takeReply), settled: make(chan settleReply), leased: make(chan leaseReply),
 	}

@@ -164,8 +164,15 @@ func (b *batchTry) afterHandler(ctx context.Context, handlerErr error) (error, e
 		return handlerErr, nil
 	}
 	b.hasSavepoint = false
-	return handlerErr, b.endSavepoint(ctx, saveHandler, handlerErr)
+	err := b.endSavepoint(ctx, saveHandler, handlerErr)
+	if handlerErr != nil && pgwire.Code(err) == noSavepoint {
+		b.tx.ended, err = true, handlertx.ErrEnded // the handler has begun another transaction
+	}
+	return handlerErr, err
 }
+
+// noSavepoint is the SQLSTATE for a savepoint that does not exist.
+const noSavepoint = "3B001"
 
 // The savepoints: one before a record is replaced, one before the first statement of
 // the handler.

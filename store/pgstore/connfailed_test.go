@@ -107,3 +107,25 @@ func TestAtomic_StatementFailsAfterConnUnnamed_CountsAttempt(t *testing.T) {
 		})
 	}
 }
+
+// A batch has a savepoint before the first statement of a handler. If the handler commits and
+// begins another transaction, the savepoint is gone.
+func TestRunBatch_HandlerCommitsAndFailsInNextTransaction_Parked(t *testing.T) {
+	t.Parallel()
+	p := newShop(t, openNew(t, nil), nil)
+	end := onConnInRows("COMMIT; BEGIN; SELECT 1/0")
+	ends := p.a.RunBatch(t.Context(), []semel.Call{call("k")}, func(ctx context.Context, _ []*PendingCall) error {
+		tx, _ := TxFrom(ctx)
+		if _, err := tx.Exec(ctx, "INSERT INTO "+p.table+" VALUES ('k')"); err != nil {
+			t.Error(err)
+		}
+		end(ctx, tx)
+		return errors.New("down")
+	})
+	if !errors.Is(ends[0].Err, semel.ErrInDoubt) {
+		t.Errorf("the call ended with %v, want ErrInDoubt", ends[0].Err)
+	}
+	if r, err := p.record(t, "k"); err != nil || r.State != store.Unknown {
+		t.Errorf("the record is %v, %v; the handler has committed its effect", r.State, err)
+	}
+}

@@ -86,7 +86,8 @@
 //   - The handler has closed the connection.
 //   - The handler has committed and begun another transaction, in which a statement has failed.
 //     A failed statement releases the lock in any transaction, so this looks like a handler that
-//     has only failed: the call is a failed attempt, and is not in doubt.
+//     has only failed: the call is a failed attempt, and is not in doubt. A batch of
+//     one call that has savepoints sees it, and parks the key.
 //
 // After the handler has returned, the methods of its transaction return
 // pgx.ErrTxClosed. The objects that LargeObjects and Conn have returned would still work,

@@ -6,7 +6,12 @@ var outboxOutages = []Mutant{
 	{
 		Name: "outbox: a long pause hides that other messages of the topic are sent", Rule: "outbox",
 		Dir: outboxDir, Func: "(*session).attemptBefore", Package: outboxDir, Run: "TestPublisher_MaxAttemptsAndSinkAsksForPauses",
-		Old: "if !ok {", New: "if true {\n_ = ok",
+		Old: "if !ok || last.number < t.Attempts {", New: "if true {\n_ = ok",
+	},
+	{
+		Name: "outbox: the attempts of another publisher are forgotten when the lane comes back", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).attemptBefore", Package: outboxDir, Run: "TestPublishers_MaxAttemptsAndLaneComesBack",
+		Old: "if !ok || last.number < t.Attempts {", New: "if !ok {",
 	},
 	{
 		Name: "outbox: a pause that the receiver asks for now counts as that after the attempt before", Rule: "outbox",

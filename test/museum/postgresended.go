@@ -4,6 +4,11 @@ package museum
 // the transaction was not known, and partitions that are gone.
 var postgresEnds = []Mutant{
 	{
+		Name: "PostgreSQL, batches: a savepoint that is gone is a failed attempt", Rule: "atomic",
+		Dir: postgres, Func: "(*batchTry).afterHandler", Package: postgres, Run: "TestRunBatch_HandlerCommitsAndFails",
+		Old: "pgwire.Code(err) == noSavepoint", New: "err == nil",
+	},
+	{
 		Name: "PostgreSQL: a handler that got its connection while rows were open is not checked", Rule: "atomic",
 		Dir: handlertx, Func: "(*State).Check", Package: postgres, Run: "TestAtomic_HandlerSpoilsTransaction_EffectAndRecordAgree",
 		Old: "case s.unnamed.Load() && s.Lock.isSet:", New: "case s.unnamed.Load() && xid != \"\":",
