@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -184,20 +185,20 @@ func TestServe_GoexitInTurn_IsRetriedAfterPause(t *testing.T) {
 		s := newSource(keyed("busy1"))
 		run := newTurnstile(newGuard(t, nil, nil))
 		close(run.ready)
-		ran := 0
+		var ran atomic.Int64
 		r := serve(t, newConsumer(t, run, func(context.Context, *semel.Execution, *consume.Message) error {
-			if ran++; ran == 1 {
+			if ran.Add(1) == 1 {
 				goexit()
 			}
 			return nil
 		}, consume.Options{Backoff: func(int) time.Duration { return time.Hour }}), s)
 		pass(time.Hour - time.Second)
-		if tries, left := run.counted(); ran != 1 || tries != 2 || left != 1 {
-			t.Errorf("before the end of the pause: %d runs, %d tries, %d turns given up", ran, tries, left)
+		if tries, left := run.counted(); ran.Load() != 1 || tries != 2 || left != 1 {
+			t.Errorf("before the end of the pause: %d runs, %d tries, %d turns given up", ran.Load(), tries, left)
 		}
 		pass(time.Minute)
-		if tries, left := run.counted(); ran != 2 || tries != 4 || left != 2 || s.count("ack busy1") != 1 {
-			t.Errorf("after the pause: %d runs, %d tries, %d turns given up, the broker was told %q", ran, tries, left, s.heard())
+		if tries, left := run.counted(); ran.Load() != 2 || tries != 4 || left != 2 || s.count("ack busy1") != 1 {
+			t.Errorf("after the pause: %d runs, %d tries, %d turns given up, the broker was told %q", ran.Load(), tries, left, s.heard())
 		}
 		r.end()
 	})

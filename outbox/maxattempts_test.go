@@ -86,12 +86,12 @@ func TestPublisher_MaxAttemptsAndSinkAsksForPauses_QuarantinesMessage(t *testing
 func TestPublisher_MaxAttemptsAndOutageAsksForPause_QuarantinesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := outboxtest.NewMemory()
-		attempts := 0
+		var attempts atomic.Int64
 		sink := &outboxtest.Sink{Fail: func(_ context.Context, m *outbox.Message) error {
 			if m.OrderKey == "good" {
 				return nil
 			}
-			if attempts++; attempts < 5 {
+			if attempts.Add(1) < 5 {
 				return errDown
 			}
 			return outbox.RetryAfter(errDown, 5*time.Minute)
@@ -101,8 +101,8 @@ func TestPublisher_MaxAttemptsAndOutageAsksForPause_QuarantinesNothing(t *testin
 		time.Sleep(20 * time.Second)
 		put(t, m, "kept", 0, 1)
 		time.Sleep(3 * time.Minute)
-		if s, _ := m.Stats(t.Context()); s.Held != 1 || attempts < 5 {
-			t.Errorf("%+v after %d attempts; want the message held, because nothing of its topic was sent", s, attempts)
+		if s, _ := m.Stats(t.Context()); s.Held != 1 || attempts.Load() < 5 {
+			t.Errorf("%+v after %d attempts; want the message held, because nothing of its topic was sent", s, attempts.Load())
 		}
 	})
 }
@@ -152,12 +152,12 @@ func TestPublisher_SinkAsksForPause_OrderWaits(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			m := outboxtest.NewMemory()
-			var attempts []time.Time
+			var attempts atomic.Int64
 			sink := &outboxtest.Sink{Fail: func(_ context.Context, m *outbox.Message) error {
 				if m.OrderKey != "limited" {
 					return nil
 				}
-				if attempts = append(attempts, time.Now()); len(attempts) == 1 {
+				if attempts.Add(1) == 1 {
 					return fmt.Errorf("answer: %w", outbox.RetryAfter(errDown, asked))
 				}
 				return nil
@@ -167,12 +167,12 @@ func TestPublisher_SinkAsksForPause_OrderWaits(t *testing.T) {
 			time.Sleep(want - 5*time.Second)
 			put(t, m, "other", 0, 1)
 			time.Sleep(time.Second)
-			if s, _ := m.Stats(t.Context()); len(attempts) != 1 || s.Held+s.Waiting != 2 {
-				t.Errorf("asked for %v: %d attempts before %v, %+v; want both messages of the key unsent", asked, len(attempts), want, s)
+			if s, _ := m.Stats(t.Context()); attempts.Load() != 1 || s.Held+s.Waiting != 2 {
+				t.Errorf("asked for %v: %d attempts before %v, %+v; want both messages of the key unsent", asked, attempts.Load(), want, s)
 			}
 			time.Sleep(15 * time.Second)
-			if s, _ := m.Stats(t.Context()); len(attempts) != 3 || s.Held+s.Waiting != 0 {
-				t.Errorf("asked for %v: %d attempts after %v, %+v; want three", asked, len(attempts), want, s)
+			if s, _ := m.Stats(t.Context()); attempts.Load() != 3 || s.Held+s.Waiting != 0 {
+				t.Errorf("asked for %v: %d attempts after %v, %+v; want three", asked, attempts.Load(), want, s)
 			}
 		})
 	}
