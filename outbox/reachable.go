@@ -19,7 +19,7 @@ func (s *session) attemptBefore(b *sending, t *Taken) time.Time {
 	return last.began
 }
 
-// failedAttempt is an attempt of this session to send a message.
+// failedAttempt is an attempt of this publisher that did not send a message.
 type failedAttempt struct {
 	began  time.Time
 	number int // from 1 on

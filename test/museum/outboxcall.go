@@ -1,7 +1,7 @@
 package museum
 
 // The messages of a call: an operator who looks at a payment does not find them, or finds
-// those of another call.
+// messages of another call.
 var outboxCalls = []Mutant{
 	{
 		Name: "a message of a rerun belongs to the rerun's own record", Rule: "messages",

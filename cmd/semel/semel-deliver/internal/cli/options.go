@@ -58,7 +58,7 @@ type options struct {
 
 	Concurrency    int             `name:"concurrency" placeholder:"N" default:"64" group:"Limits" help:"How many requests run at once (default ${default})."`
 	InFlight       int             `name:"in-flight" placeholder:"N" default:"0" group:"Limits" help:"How many messages that may be sent are taken from the broker at once (default: 4 times concurrency)."`
-	TenantRequests *int            `name:"tenant-requests" placeholder:"N" group:"Limits" help:"How many requests of each tenant, which --scope names, run at once (default: a quarter of concurrency, at least 1; 0: no limit). Further messages of the tenant wait; those of other tenants go on."`
+	TenantRequests *int            `name:"tenant-requests" placeholder:"N" group:"Limits" help:"How many requests of each tenant, which --scope names, run at once (default: a quarter of concurrency, at least 1; 0: no limit). Further messages of the tenant wait, and other tenants go on."`
 	MaxBody        config.Size     `name:"max-body" placeholder:"SIZE" default:"10MiB" group:"Limits" help:"The largest body (default ${default}); a larger message goes to the dead letters."`
 	MaxBytes       config.Size     `name:"max-bytes" placeholder:"SIZE" default:"64MiB" group:"Limits" help:"While the messages that are here have so many bytes of bodies, no more are taken (default ${default})."`
 	Lease          config.Duration `name:"lease" placeholder:"TIME" default:"30s" group:"Limits" help:"How long a claim holds when its holder dies (default ${default}). Renewed every third of it while a request runs."`

@@ -15,13 +15,13 @@ import (
 // The messages of a tenant get their turns in the order in which they came.
 type tenants struct {
 	maxRequests int           // messages of one tenant at once; 0: no limit
-	longest     time.Duration // of a pause
+	longest     time.Duration // the longest pause
 	// notify is called when messages of a tenant begin to wait. Reason says why the service
 	// asks for a pause; empty: they wait for the limit.
 	notify func(tenant, reason string)
 
 	mu     sync.Mutex
-	all    map[string]*tenant // those of which a message is here, or that have a pause
+	all    map[string]*tenant // tenants that have a message here, or a pause
 	waited uint64             // messages that have begun to wait for the limit
 }
 
