@@ -15,14 +15,13 @@ import (
 	"github.com/semel-go/semel"
 )
 
-// Transport is a http.RoundTripper that gives each POST and PATCH an idempotency key
-// and repeats the request with the same key and body until it gets a final answer.
-// Make one with NewTransport. Safe for concurrent use, if its base is. Other
-// requests go to the base unchanged.
+// Transport is a http.RoundTripper that gives each POST and PATCH an idempotency key and
+// repeats the request with the same key and body until it gets a final answer. Other
+// requests go to the base unchanged. Make one with NewTransport. Safe for concurrent use,
+// if its base is.
 //
-// The server recognizes a repeat by its key. A server that ignores the header takes
-// each attempt for a new request, so use a Transport only for servers that promise
-// to honour keys.
+// A server that ignores the header takes each attempt for a new request, so use a Transport
+// only for servers that promise to recognize repeats by their keys.
 //
 // The key comes from the request's header, or else from [WithKey], or else it is new
 // and random; inside a handler that Semel runs, a missing key is [ErrNoKey]. If a key

@@ -91,4 +91,11 @@
 // has the leader epoch and the timestamp of the message before its offset. A Source
 // reads that message again when it gets the partition, and ends with an error if it
 // is another. It cannot tell if the message was deleted or compacted away.
+//
+// # Large messages of an outbox
+//
+// The batches of a [NewSink]'s client have up to 1 MB (kgo.ProducerBatchMaxBytes). A larger
+// message, and each one of a batch that the broker refuses, is sent alone, one at a time for
+// each partition, by a second client with the same options, which is closed with the first.
+// If a hook accepts one client only, as kprom.Metrics does, such a message fails.
 package semelkafka

@@ -123,10 +123,7 @@ var sinkLimits = outbox.Limits{
 //
 // A message whose topic's name is invalid is poison, and so is one that is larger than the
 // topic's max.message.bytes or the client's kgo.BrokerMaxWriteBytes (100 MiB by default).
-// The client's batches have up to 1 MB (kgo.ProducerBatchMaxBytes). A larger message, and
-// each one of a batch that the broker refuses, is sent alone, one at a time for each
-// partition, by a second client with the same options, which is closed with the first. If a
-// hook accepts one client only, as kprom.Metrics does, such a message fails.
+// The package documentation says how messages of more than 1 MB are sent.
 func NewSink(client *kgo.Client) (outbox.Sink, error) {
 	if client == nil {
 		return nil, errors.New("semelkafka: NewSink: the client is nil")

@@ -23,7 +23,9 @@
 // # Ways to run a call
 //
 //   - [Do], [Once] and [Atomic.Run] run one call in a transaction of its own, and
-//     [DoSQL] does so with database/sql.
+//     [DoSQL] does so with database/sql. This takes two round trips besides those of the
+//     handler. If many of the recent calls were duplicates and several calls run at once,
+//     they first share a lookup of recorded results, on the store's connection.
 //   - [Atomic.In] runs calls in a pgx transaction of the caller.
 //   - [Atomic.RunBatch] runs one handler for many calls in one transaction. It is meant
 //     for a consumer of a broker. A [Prefetcher] looks up the keys of the next calls

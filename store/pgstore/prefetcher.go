@@ -13,6 +13,10 @@ import (
 // a batch runs, it prefetches the batches after it: it locks their keys and looks up their
 // records, so that they take less time later. Make it with [Atomic.Prefetcher]. One
 // goroutine may call Prefetch while another one runs the batches.
+//
+// The advisory locks of several batches are held at once; [Atomic.In] names the server's
+// limit. In a handler, now() is the time of the prefetch, and the records' retention begins
+// then.
 type Prefetcher struct {
 	atomic *Atomic
 
@@ -60,18 +64,13 @@ const spareConnections = 3
 // the key is looked up after that batch has ended, so that calls of a key keep their order.
 //
 // A batch is prefetched if these conditions hold; otherwise Run does all the work:
-//
 //   - It has 2 to 1,000 calls, all with the same operation and tenant. The same is true
 //     of each earlier batch that has not ended.
 //   - 3 connections of the pool are free.
-//   - In the last ten batches or so, fn has not failed and has set no Outcome or Err. After
-//     such a batch, the next ten set a savepoint instead, without which a batch runs again
-//     when fn fails.
+//   - In the last ten batches or so, no handler has failed or set an Outcome or Err. After
+//     such a batch, the next ten set a savepoint instead.
 //   - It runs within a second after its prefetch, or within StoreTimeout or half of MaxIdleTx if
 //     that is shorter; otherwise the prefetch is rolled back.
-//
-// The advisory locks of several batches are held at once; [Atomic.In] names the server's
-// limit. In fn, now() is the time of the prefetch, and the records' retention begins then.
 func (p *Prefetcher) Prefetch(ctx context.Context, calls []semel.Call) *PrefetchedBatch {
 	batch := &PrefetchedBatch{prefetcher: p, calls: calls}
 	_, inside := p.atomic.store.inside(ctx)

@@ -18,7 +18,7 @@ import (
 
 // Run runs fn once for a call, in a transaction of its own; [TxFrom] gives fn the
 // transaction. A Run inside fn, with fn's context, joins the transaction, as with
-// [Atomic.In].
+// [Atomic.In]. Run holds a connection of Atomic's pool while fn runs.
 //
 //   - If fn returns nil, its writes and the record commit.
 //   - If fn returns a *semel.Failure, its writes are undone, and the failure is recorded.
@@ -29,12 +29,8 @@ import (
 //     If the tenth run fails like this, too, the call ends with semel.ErrUnavailable. This
 //     counts as one failed attempt if it was COMMIT that failed, and as none otherwise.
 //
-// Run takes two round trips besides those of fn, and holds a connection of Atomic's pool
-// while fn runs. If many of the recent calls were duplicates and several calls run at
-// once, the calls share a lookup of recorded results first, on the store's connection.
-//
-// For the rules of fn, concurrent duplicates and failures of COMMIT, see "Handlers of
-// Atomic" and "COMMIT" in the package documentation.
+// For round trips, the rules of fn, concurrent duplicates and failures of COMMIT, see the
+// package documentation.
 func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
 	return a.run(ctx, call, fn, nil)
 }
