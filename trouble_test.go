@@ -1,14 +1,13 @@
 package semel_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/internal/logtest"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
@@ -17,10 +16,7 @@ import (
 // call that runs, and one that the caller has an error of, is not logged. Not parallel, because
 // it replaces the default logger.
 func TestObserve_NotSet_OnlyTroubleIsLogged(t *testing.T) {
-	var out bytes.Buffer
-	before := slog.Default()
-	defer slog.SetDefault(before)
-	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
+	out := logtest.Capture(t)
 	quiet := func(context.Context, semel.Event) {}
 	for name, c := range map[string]struct {
 		fn      func(context.Context, *semel.Execution) (string, error)
@@ -67,7 +63,7 @@ func TestObserve_NotSet_OnlyTroubleIsLogged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := semel.Do(t.Context(), g, ann("k"), func(context.Context, *semel.Execution) (string, error) { return "", nil }); !errors.Is(err, semel.ErrUnavailable) || out.Len() > 0 {
+	if _, err := semel.Do(t.Context(), g, ann("k"), func(context.Context, *semel.Execution) (string, error) { return "", nil }); !errors.Is(err, semel.ErrUnavailable) || out.String() != "" {
 		t.Errorf("an outage: %v, and the log %q", err, out.String())
 	}
 }

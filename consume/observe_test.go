@@ -13,6 +13,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/driver"
+	"github.com/semel-go/semel/internal/logtest"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
@@ -52,10 +53,7 @@ func TestLogEvents_LostMessagesAndOutages_AreWarnings(t *testing.T) {
 
 // Not parallel, because it replaces the default logger.
 func TestServe_NoObserve_DeadLetterIsLogged(t *testing.T) {
-	var out bytes.Buffer
-	before := slog.Default()
-	defer slog.SetDefault(before)
-	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
+	out := logtest.Capture(t)
 	c := newConsumer(t, newGuard(t, nil, nil), done, consume.Options{})
 	s := newSource(&consume.Message{Origin: consume.Origin{Topic: "orders", ID: "orders/3/17"}}) // without a key
 	r := serve(t, c, s)

@@ -1,10 +1,8 @@
 package consume_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +10,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/driver"
+	"github.com/semel-go/semel/internal/logtest"
 	"github.com/semel-go/semel/store/memstore"
 )
 
@@ -55,10 +54,7 @@ func (unretained) Run(context.Context, semel.Call, semel.Handler) (semel.Result,
 // learns that from the log, too, and not from the error of Serve only. Not parallel,
 // because it replaces the default logger.
 func TestServe_NoObserve_MisconfigurationIsLogged(t *testing.T) {
-	var out bytes.Buffer
-	before := slog.Default()
-	defer slog.SetDefault(before)
-	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
+	out := logtest.Capture(t)
 	wrong := func(*consume.Message) (semel.Call, error) {
 		return semel.Call{}, fmt.Errorf("the topic has no field id: %w", consume.ErrRejected)
 	}

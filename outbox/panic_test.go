@@ -2,13 +2,13 @@ package outbox_test
 
 import (
 	"context"
-	"log/slog"
 	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/semel-go/semel/internal/logtest"
 	"github.com/semel-go/semel/outbox"
 	"github.com/semel-go/semel/outbox/outboxtest"
 )
@@ -30,17 +30,9 @@ func panicsFor(id string) func(context.Context, *outbox.Message) error {
 	}
 }
 
-// discardLog drops the stacks that the tests would log.
-func discardLog(t *testing.T) {
-	t.Helper()
-	before := slog.Default()
-	t.Cleanup(func() { slog.SetDefault(before) })
-	slog.SetDefault(slog.New(slog.DiscardHandler))
-}
-
 // Each sink panics for the message bad-0, on another goroutine.
 func TestPublisher_SinkPanicsForOneMessage_OtherKeysGoOn(t *testing.T) {
-	discardLog(t)
+	logtest.Capture(t) // the stacks of the panics
 	for name, wrap := range map[string]func(to *outboxtest.Sink) outbox.Sink{
 		"send of EachInTurn": func(to *outboxtest.Sink) outbox.Sink {
 			to.Fail = panicsFor("bad-0")
@@ -100,7 +92,7 @@ func panicsBefore(to *outboxtest.Sink) outbox.Sink {
 
 // If a sink panics, its messages get their answers at once, and do not wait for the other sinks.
 func TestByTopic_SinkPanics_EachMessageHasOneAnswer(t *testing.T) {
-	discardLog(t)
+	logtest.Capture(t) // the stacks of the panics
 	sink := outbox.ByTopic(map[string]outbox.Sink{"orders": panicsBefore(&outboxtest.Sink{}), "mails": &outboxtest.Sink{}})
 	answers := publish(t, sink, message("good", 0), message("bad", 0), outbox.Message{Topic: "mails", ID: "1"}, message("good", 1))
 	if answers[0] != nil || answers[1] == nil || answers[2] != nil || answers[3] == nil {

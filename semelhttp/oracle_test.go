@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/internal/logtest"
 	"github.com/semel-go/semel/semelhttp"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
@@ -89,7 +90,7 @@ func (unreadable) Claim(context.Context, store.Proposal) (store.Found, error) {
 
 // That there is a record which cannot be read is for the log, and for clients with rights.
 func TestAuthorize_Fails_UnreadableRecordIsOnlyLogged(t *testing.T) {
-	out := captureLog(t)
+	out := logtest.Capture(t)
 	for _, c := range []struct {
 		deny   error
 		status int
@@ -117,7 +118,7 @@ func TestAuthorize_Fails_UnreadableRecordIsOnlyLogged(t *testing.T) {
 // A handler that is set up wrongly says so in the log of the server, because its
 // client is told nothing.
 func TestMiddleware_NoOperation_Logged(t *testing.T) {
-	out := captureLog(t)
+	out := logtest.Capture(t)
 	g, err := semel.New(memstore.New(nil), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/internal/logtest"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/encrypted"
 	"github.com/semel-go/semel/store/memstore"
@@ -187,10 +187,7 @@ func (oneKey) Key(context.Context, string) ([]byte, error) { return bytes.Repeat
 // A repeat does not find the key that the server lacks, so the client is not told to repeat.
 // The operator is told what to do.
 func TestMiddleware_ResultEncryptedAndServerHasNoKey_500AndLogSaysWhy(t *testing.T) {
-	var out bytes.Buffer
-	before := slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
-	defer slog.SetDefault(before)
+	out := logtest.Capture(t)
 	st := memstore.New(nil)
 	send := func(o *semel.Options) *httptest.ResponseRecorder {
 		t.Helper()

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/internal/logtest"
 	"github.com/semel-go/semel/semelhttp"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
@@ -242,7 +243,7 @@ func TestRedirect_AsksElsewhere_IsNotKept(t *testing.T) {
 
 // Clients hang up as often as they like, and the handler is right to return then.
 func TestSilence_ClientLeft_IsNoErrorInTheLog(t *testing.T) {
-	out := captureLog(t)
+	out := logtest.Capture(t)
 	for name, c := range map[string]struct {
 		level string
 		cure  bool
