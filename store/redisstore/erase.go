@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/semel-go/semel/store"
 )
 
@@ -41,6 +43,47 @@ func (s *Store) erase(ctx context.Context, seen *store.Seen) error {
 		}
 		return erased(again)
 	})
+}
+
+// Confirm implements store.Confirmer. With Options.Replicas or Options.Fsync, each master makes
+// a write and waits for its acknowledgements, which cover all earlier changes. Without these
+// options a change is as safe as it gets when it is visible, and nothing is sent.
+func (s *Store) Confirm(ctx context.Context) error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	if !s.opt.waitsForAcks() {
+		return nil
+	}
+	if s.cluster == nil {
+		return s.explain("confirm", s.confirmNode(ctx, s.client, s.opt.Prefix+barrierName))
+	}
+	parts, err := s.partition(ctx)
+	if err != nil {
+		return s.explain("confirm", err)
+	}
+	for _, p := range parts {
+		if err := s.confirmNode(ctx, p.client, string(s.appendBucket(nil, p.buckets[0]))+barrierName); err != nil {
+			return s.explain("confirm", p.explain(err))
+		}
+	}
+	return nil
+}
+
+// confirmNode writes a Redis key that ends by itself, and waits for its acknowledgements.
+func (s *Store) confirmNode(ctx context.Context, to sender, name string) error {
+	pipe := to.Pipeline()
+	write := redis.NewStatusCmd(ctx, "set", name, "", "px", 1000)
+	_ = pipe.Process(ctx, write) // it only queues
+	acks := s.pipeWait(ctx, pipe)
+	_, _ = pipe.Exec(ctx) // each command has its error
+	if err := write.Err(); err != nil {
+		return err
+	}
+	if err := acks(); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnconfirmed, err)
+	}
+	return nil
 }
 
 // erased reads the answer to an erasure.

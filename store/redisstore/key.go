@@ -28,6 +28,8 @@ const (
 	inDoubtName = "in-doubt"
 	// pingName is the suffix of the Redis key that Ping reads. No record has it.
 	pingName = "ping"
+	// barrierName is the suffix of the Redis key that Confirm writes. No record has it.
+	barrierName = "barrier"
 )
 
 // digest is store.Key.Digest's.

@@ -37,6 +37,7 @@ var _ interface {
 	store.Journal
 	store.Timers
 	store.Eraser
+	store.Confirmer
 	store.Receiver
 } = (*Store)(nil)
 

@@ -105,6 +105,11 @@ var redises = []Mutant{
 		Old: "errors.Is(err, store.ErrNotFound) && c.ackErr != nil", New: "false",
 	},
 	{
+		Name: "Redis: an erasure that is begun again is done without the replicas", Rule: "rule 9", Parent: "PostgreSQL, where it was mended first",
+		Dir: fast, Func: "(*Store).Confirm", Package: fast, Run: "TestReplicaAway_ErasureBegunAgain_IsNotDone|TestReplicaAway_StepsAndErasure_AreNotConfirmed",
+		Old: "!s.opt.waitsForAcks()", New: "true",
+	},
+	{
 		Name: "Redis: a node that hangs holds up all nodes", Rule: "isolation",
 		Dir: fast, Func: "(*Store).nodeOf", Package: fast, Run: "TestCluster_NodeHangs_OtherNodesAnswer",
 		Old: "return node.Options().Addr", New: "return node.Options().Addr[:0]",
