@@ -29,8 +29,8 @@ const plainVar, toVar = "EXAMPLE_PLAIN_FROM", "EXAMPLE_PLAIN_TO"
 // requests at once, before the services of the examples. Consumers and services are
 // processes of their own. A rate counts from the first payment that is booked.
 func TestDeliver_Throughput_BeforeTheServices(t *testing.T) {
-	if os.Getenv("SEMEL_BENCH") == "" {
-		t.Skip("measures; run it with SEMEL_BENCH=1")
+	if os.Getenv("SEMEL_TEST_COMPARE") == "" {
+		t.Skip("measures; run it with SEMEL_TEST_COMPARE=1")
 	}
 	path, err := deliverer()
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -29,17 +28,10 @@ type size struct {
 	patience          time.Duration // for the end
 }
 
-// ordersVariable is the number of orders of the long form, for a slow machine.
-const ordersVariable = "SEMEL_TEST_ORDERS"
-
 func sizeOf(long bool) size {
 	switch {
 	case long:
-		orders, err := strconv.Atoi(os.Getenv(ordersVariable))
-		if err != nil || orders < ordersPerItem {
-			orders = 20_000
-		}
-		return size{orders: orders - orders%ordersPerItem, customers: 400, members: 2, faults: 160, every: 2 * time.Second, deadly: 2000, patience: 40 * time.Minute}
+		return size{orders: 20_000, customers: 400, members: 2, faults: 160, every: 2 * time.Second, deadly: 2000, patience: 40 * time.Minute}
 	case testing.Short():
 		return size{orders: 100, customers: 20, members: 1, faults: 6, every: 300 * time.Millisecond, deadly: 300, patience: 5 * time.Minute}
 	}

@@ -26,7 +26,7 @@ func TestRunBatch_ServerKilled_EffectsOnce(t *testing.T) {
 	t.Parallel()
 	srv := pgtest.Start(t, pgtest.Durable...)
 	p := newShop(t, openAt(t, srv.URL(), nil), nil)
-	n := kills(t)
+	n := kills()
 	var confirmed, resent atomic.Int64
 	for round := range n {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -7,10 +7,10 @@ import (
 )
 
 // TestOptions_Compared measures what options cost against a store without them:
-// SEMEL_TEST_OPTIONS=1. Each of the tests in it takes less than a minute.
+// SEMEL_TEST_COMPARE=1. Each of the tests in it takes less than a minute.
 func TestOptions_Compared(t *testing.T) {
-	if os.Getenv("SEMEL_TEST_OPTIONS") != "1" {
-		t.Skip("a measurement: set SEMEL_TEST_OPTIONS=1")
+	if os.Getenv("SEMEL_TEST_COMPARE") != "1" {
+		t.Skip("a measurement: set SEMEL_TEST_COMPARE=1")
 	}
 	t.Run("notify", func(t *testing.T) { // nobody waits, but four stores listen
 		b := newComparison(t)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -28,17 +27,8 @@ func writeEvidence(t *testing.T, claim string, control bool, trials, failures in
 	t.Logf("evidence: %s", b)
 }
 
-// kills is how often a server is killed: SEMEL_TEST_KILLS times; 200 times with
-// SEMEL_EVIDENCE=1; a few times by default.
-func kills(t *testing.T) int {
-	t.Helper()
-	if text := os.Getenv("SEMEL_TEST_KILLS"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
+// kills is how often a server is killed.
+func kills() int {
 	if os.Getenv("SEMEL_EVIDENCE") == "1" {
 		return 200
 	}
@@ -91,7 +81,7 @@ func crash(t *testing.T, srv *pgtest.Server, n int, enough func(*ledger) bool) (
 func TestStore_ServerKilled_ConfirmedRecordsStay(t *testing.T) {
 	t.Parallel()
 	srv := pgtest.Start(t, pgtest.Durable...)
-	l, n := crash(t, srv, kills(t), nil)
+	l, n := crash(t, srv, kills(), nil)
 	lost, doubles := l.lost(t, openAt(t, srv.URL(), nil))
 	writeEvidence(t, "a confirmed claim or outcome survives kill -9 of the server", false, l.trials(), lost, l.detail(n))
 	writeEvidence(t, "no key has two owners or two outcomes after kill -9 of the server", false, int64(len(l.won)), doubles, "two callers want each key")
@@ -104,7 +94,7 @@ func TestStore_ServerKilled_ConfirmedRecordsStay(t *testing.T) {
 func TestStore_SynchronousCommitOff_CrashLoses(t *testing.T) {
 	t.Parallel()
 	srv := pgtest.Start(t, "fsync=on", "synchronous_commit=off", "wal_writer_delay=500ms")
-	l, n := crash(t, srv, max(10, kills(t)/10), func(l *ledger) bool {
+	l, n := crash(t, srv, max(10, kills()/10), func(l *ledger) bool {
 		lost, doubles := l.lost(t, openAt(t, srv.URL(), nil))
 		return lost > 0 && doubles > 0
 	})
@@ -149,7 +139,7 @@ func TestAtomic_ServerKilled_EffectsOnce(t *testing.T) {
 	t.Parallel()
 	srv := pgtest.Start(t, pgtest.Durable...)
 	p := newShop(t, openAt(t, srv.URL(), nil), nil)
-	n := kills(t)
+	n := kills()
 	var confirmed, resent atomic.Int64
 	for round := range n {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -42,7 +42,7 @@ func TestServerCrash_ConfirmedWrites_Survive(t *testing.T) {
 	c := redis.NewClient(&redis.Options{Addr: srv.Addr(), MaxRetries: -1}) // so that crashes are met
 	t.Cleanup(func() { _ = c.Close() })
 	s := openOn(t, c, nil)
-	n, load := kills(t), 150
+	n, load := kills(), 150
 	if long() {
 		load = 600
 	}

@@ -29,17 +29,8 @@ func figure(t *testing.T, claim string, control bool, trials, failures int64, de
 // long reports whether SEMEL_EVIDENCE=1 asks for the long form of campaigns.
 func long() bool { return os.Getenv("SEMEL_EVIDENCE") == "1" }
 
-// kills is how often a server is killed: SEMEL_TEST_KILLS, or 250 in the long
-// form, or ten.
-func kills(t *testing.T) int {
-	t.Helper()
-	if text := os.Getenv("SEMEL_TEST_KILLS"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
+// kills is how often a server is killed.
+func kills() int {
 	if long() {
 		return 250
 	}

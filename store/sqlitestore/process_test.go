@@ -94,24 +94,13 @@ func load(s *Store) error {
 	return nil
 }
 
-// kills is how often the short form of the test kills; the long form says so
-// by this variable.
-func kills(t *testing.T) int {
-	if v := os.Getenv("SEMEL_TEST_KILLS"); v != "" {
-		n, err := strconv.Atoi(v)
-		if err != nil {
-			t.Fatalf("SEMEL_TEST_KILLS is %q; it must be a number", v)
-		}
-		return n
-	}
-	return 20
-}
+const kills = 20
 
 func TestCrash_ProcessKilled_ConfirmedRecordsStay(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "semel.db")
 	var claimed, settled []string
-	for range kills(t) {
+	for range kills {
 		cmd, _, lines := spawn(t, "load", path)
 		for left := 20 + rand.IntN(300); lines.Scan(); left-- {
 			if left == 0 {
@@ -145,7 +134,7 @@ func TestCrash_ProcessKilled_ConfirmedRecordsStay(t *testing.T) {
 	if err := s.reads.QueryRow("PRAGMA integrity_check").Scan(&verdict); err != nil || verdict != "ok" {
 		t.Errorf("integrity_check says %q, error %v", verdict, err)
 	}
-	t.Logf("%d kills, %d acknowledged claims, %d acknowledged settlements, none lost", kills(t), len(claimed), len(settled))
+	t.Logf("%d kills, %d acknowledged claims, %d acknowledged settlements, none lost", kills, len(claimed), len(settled))
 }
 
 const raceKeys = 200

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -17,15 +16,11 @@ import (
 )
 
 // kills is how often the proxy is killed in each mode.
-func kills(t *testing.T) int {
-	if v := os.Getenv("SEMEL_TEST_KILLS"); v != "" {
-		n, err := strconv.Atoi(v)
-		if err != nil || n < 1 {
-			t.Fatalf("SEMEL_TEST_KILLS is %q; give a number", v)
-		}
-		return n
-	}
-	if testing.Short() {
+func kills() int {
+	switch {
+	case os.Getenv("SEMEL_EVIDENCE") == "1":
+		return 110
+	case testing.Short():
 		return 8
 	}
 	return 25
@@ -129,7 +124,7 @@ func testKills(t *testing.T, policy string) {
 	for range 16 {
 		wg.Go(func() { p.work(stop) })
 	}
-	n := kills(t)
+	n := kills()
 	for range n {
 		before := p.acks.Load()
 		eventually(t, 3*time.Minute, "acknowledgements between two kills", func() bool { return p.acks.Load() > before+20 })

@@ -26,8 +26,8 @@ import (
 // requests at once. Each is a process of its own, as it is for users; the broker and the
 // service are in this one. The rounds alternate, and a rate counts from the first request.
 func TestDeliver_Throughput_AgainstPlainConsumer(t *testing.T) {
-	if os.Getenv("SEMEL_BENCH") == "" {
-		t.Skip("measures; run it with SEMEL_BENCH=1")
+	if os.Getenv("SEMEL_TEST_COMPARE") == "" {
+		t.Skip("measures; run it with SEMEL_TEST_COMPARE=1")
 	}
 	const rounds, messages = 5, 8000
 	for _, latency := range []time.Duration{0, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond} {
