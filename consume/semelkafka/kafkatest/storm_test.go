@@ -273,16 +273,19 @@ func TestStorm_SeededBugs_AreFound(t *testing.T) {
 func (s *storm) elsewhere(a semel.Runner, keys []string, d time.Duration) {
 	call := consume.Keyed("bank", consume.FromHeader(consume.KeyHeader))
 	for _, k := range keys {
-		m := msg(k, "")
-		m.Origin.Topic = s.br.name // the topic is a part of the payload
+		m := msg(k, k[:2])
+		m.Origin.Topic, m.RecordKey = s.br.name, []byte(m.OrderKey) // they are parts of the payload
 		c, err := call(&m)
 		if err != nil {
 			s.t.Error(err)
 			return
 		}
-		_, _ = a.Run(context.Background(), c, func(context.Context, *semel.Execution) (store.Outcome, error) {
+		_, err = a.Run(context.Background(), c, func(context.Context, *semel.Execution) (store.Outcome, error) {
 			<-time.After(d)
 			return store.Outcome{}, semel.NoEffect(errors.New("nothing"))
 		})
+		if errors.Is(err, semel.ErrMismatch) {
+			s.t.Errorf("the storm runs %s elsewhere with another payload than its message's", k)
+		}
 	}
 }
