@@ -176,21 +176,21 @@ func (s *Store) partsOf(tables []string) []part {
 	return parts
 }
 
-// isGone reports whether a part was dropped since the store was opened, and notes it.
-func (s *Store) isGone(part int, err error) bool {
-	if pgwire.Code(err) != pgwire.UndefinedTable || len(s.parts) == 1 {
+// isGone reports whether the partition of a statement was dropped since the store was opened.
+func (s *Store) isGone(err error) bool {
+	return pgwire.Code(err) == pgwire.UndefinedTable && len(s.parts) > 1
+}
+
+// notesGone is isGone, and notes the partition for the end of the sweep's pass.
+func (s *Store) notesGone(part int, err error) bool {
+	if !s.isGone(err) {
 		return false
 	}
 	s.gone.Store(&s.parts[part].name)
 	return true
 }
 
-// errGone is the error at the end of a sweep that has found a part gone, or nil if an earlier
-// step has returned it.
-func (s *Store) errGone() error {
-	name := s.gone.Swap(nil)
-	if name == nil {
-		return nil
-	}
-	return fmt.Errorf("pgstore: sweep: the partition %s was dropped since the store was opened; the others are swept; open the store again", *name)
+// errGone is the error at the end of a sweep or list that has found a partition gone.
+func errGone(name string) error {
+	return fmt.Errorf("the partition %s was dropped since the store was opened, and the others are done; open the store again", name)
 }

@@ -2,11 +2,8 @@ package pgstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -27,10 +24,6 @@ func (s *Store) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found,
 		nextPage := s.pages(ctx, &f)
 		for more := true; more; {
 			page, notLast, err := nextPage()
-			if err != nil {
-				yield(store.Found{}, pgwire.Explain("list", err))
-				return
-			}
 			for _, found := range page {
 				if _, again := seen[found.id]; again || found.err == nil && !f.Match(&found.Record, found.Now) {
 					continue
@@ -41,6 +34,10 @@ func (s *Store) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found,
 				if given++; !f.Repeats {
 					seen[found.id] = struct{}{}
 				}
+			}
+			if err != nil {
+				yield(store.Found{}, pgwire.Explain("list", err))
+				return
 			}
 			more = notLast
 		}
@@ -62,9 +59,19 @@ func (s *Store) pages(ctx context.Context, f *store.Filter) func() (page []liste
 		after := pgtype.UUID{Valid: true}
 		return func() (page []listed, more bool, err error) { return s.doubts(ctx, &after) }
 	}
-	next := &place{}
+	next, gone := &table.Place{}, ""
 	return func() (page []listed, more bool, err error) {
-		page, next, err = s.page(ctx, f, *next)
+		at := *next
+		page, next, err = s.page(ctx, f, at)
+		if s.isGone(err) {
+			gone, err, next = s.parts[at.Part].name, nil, nil
+			if at.Part+1 < len(s.parts) {
+				next = &table.Place{Part: at.Part + 1}
+			}
+		}
+		if err == nil && next == nil && gone != "" {
+			err = errGone(gone)
+		}
 		return page, next != nil, err
 	}
 }
@@ -96,12 +103,12 @@ func (s *Store) doubts(ctx context.Context, after *pgtype.UUID) (page []listed, 
 
 // page reads the next part. It returns the start of the part after it, or nil at the
 // end.
-func (s *Store) page(ctx context.Context, f *store.Filter, from place) (page []listed, next *place, err error) {
+func (s *Store) page(ctx context.Context, f *store.Filter, from table.Place) (page []listed, next *table.Place, err error) {
 	if s.closed.Load() {
 		return nil, nil, ErrClosed
 	}
-	last := from.pagesAfter(sweepPages)
-	rows, err := s.ownPool.Query(ctx, s.parts[from.part].list, from.tid(), last.tid(), table.OrNull([]byte(f.Operation)), table.OrNull([]byte(f.Tenant)),
+	last := from.PagesAfter(sweepPages)
+	rows, err := s.ownPool.Query(ctx, s.parts[from.Part].list, from.TID(), last.TID(), table.OrNull([]byte(f.Operation)), table.OrNull([]byte(f.Tenant)),
 		table.StateBits(f.States), table.Micros(max(f.Idle, 0), true).Int64, int64(pageSize), f.Expired, table.Bytes(f.Keys), f.Hashes())
 	if err != nil {
 		return nil, nil, err
@@ -121,10 +128,10 @@ func (s *Store) page(ctx context.Context, f *store.Filter, from place) (page []l
 		r, err := row.Record()
 		page = append(page, listed{store.Found{Record: r, Now: store.Time(now)}, row.ID.Bytes, pgwire.Explain("list", err)})
 		if len(page) == pageSize {
-			if last, err = parsePlace(*tid); err != nil {
+			if last, err = table.ParsePlace(*tid); err != nil {
 				return nil, nil, err
 			}
-			last.part = from.part
+			last.Part = from.Part
 		}
 	}
 	if start, more := s.next(last, pages); more {
@@ -151,41 +158,46 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.
 	if err := ctx.Err(); err != nil {
 		return store.SweepResult{}, err
 	}
-	start := place{}
+	start := table.Place{}
 	if from != "" {
 		var err error
-		end := place{part: len(s.parts)}
-		start, err = parsePlace(string(from))
-		if err != nil || start.part >= len(s.parts) && (start != end || len(s.parts) == 1) {
+		end := table.Place{Part: len(s.parts)}
+		start, err = table.ParsePlace(string(from))
+		if err != nil || start.Part >= len(s.parts) && (start != end || len(s.parts) == 1) {
 			return store.SweepResult{}, fmt.Errorf("pgstore: sweep cursor %q is not of this store", from)
 		}
 		if start == end {
-			if err := s.errGone(); err != nil {
-				return store.SweepResult{}, err
+			if name := s.gone.Swap(nil); name != nil { // nil: an earlier step has returned the error
+				return store.SweepResult{}, pgwire.Explain("sweep", errGone(*name))
 			}
-			start = place{} // the pass after the error goes on at its cursor
+			start = table.Place{} // the pass after the error goes on at its cursor
 		}
 	}
 	if limit <= 0 {
 		limit = 1
 	}
 	page, err := s.findExpired(ctx, start, limit)
-	for (err == nil && page.empty || s.isGone(start.part, err)) && start.part+1 < len(s.parts) {
-		start = place{part: start.part + 1}
+	for start.Part+1 < len(s.parts) && (err == nil && page.empty || s.notesGone(start.Part, err)) {
+		start = table.Place{Part: start.Part + 1}
 		page, err = s.findExpired(ctx, start, limit)
+	}
+	if s.notesGone(start.Part, err) { // the last one
+		var now int64
+		err = s.ownPool.QueryRow(ctx, "SELECT "+table.WallClock).Scan(&now)
+		page = expiredPage{now: store.Time(now)}
 	}
 	if err != nil {
 		return store.SweepResult{}, pgwire.Explain("sweep", err)
 	}
 	res := store.SweepResult{Now: page.now, Lapsed: page.lapsed, Next: page.next}
 	if res.Next == "" && s.gone.Load() != nil { // the next step returns the error
-		res.Next = store.Cursor(place{part: len(s.parts)}.String())
+		res.Next = store.Cursor(table.Place{Part: len(s.parts)}.String())
 	}
 	for len(page.expired) > 0 {
 		n := min(sweepChunk, len(page.expired))
 		deleted := 0
 		err := pgwire.Retry(func() error {
-			return s.ownPool.QueryRow(ctx, s.parts[start.part].deleteExpired, page.expired[:n], store.Micros(res.Now)).Scan(&deleted, nil)
+			return s.ownPool.QueryRow(ctx, s.parts[start.Part].deleteExpired, page.expired[:n], store.Micros(res.Now)).Scan(&deleted, nil)
 		})
 		if err != nil {
 			return store.SweepResult{}, pgwire.Explain("sweep", err)
@@ -196,48 +208,12 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.
 	return res, nil
 }
 
-// place is the place of a row: partition, page and item number. Page and number have a
-// meaning only together with their partition.
-type place struct {
-	part int // 0: the first one, or a table without partitions
-	page int64
-	item int
-}
-
-// tid is the ctid within the partition.
-func (p place) tid() string { return fmt.Sprintf("(%d,%d)", p.page, p.item) }
-
-func (p place) String() string {
-	if p.part == 0 {
-		return p.tid()
-	}
-	return strconv.Itoa(p.part) + p.tid()
-}
-
-func parsePlace(text string) (p place, err error) {
-	if number, tid, ok := strings.Cut(text, "("); ok && number != "" {
-		if p.part, err = strconv.Atoi(number); err != nil {
-			return p, err
-		}
-		_, err = fmt.Sscanf("("+tid, "(%d,%d)", &p.page, &p.item)
-	} else {
-		_, err = fmt.Sscanf(text, "(%d,%d)", &p.page, &p.item)
-	}
-	if err == nil && (p.part < 0 || p.page < 0 || p.page > 1<<32-1 || p.item < 0 || p.item > 1<<16-1 || p.String() != text) {
-		err = errors.New("not a place in the table")
-	}
-	return p, err
-}
-
-// pagesAfter is the place n pages later.
-func (p place) pagesAfter(n int64) place { return place{p.part, min(p.page+n, 1<<32-1), 0} }
-
 // next is the place after p in a partition of so many pages, or false at the end.
-func (s *Store) next(p place, pages int64) (place, bool) {
-	if p.page < pages {
+func (s *Store) next(p table.Place, pages int64) (table.Place, bool) {
+	if p.Page < pages {
 		return p, true
 	}
-	return place{part: p.part + 1}, p.part+1 < len(s.parts)
+	return table.Place{Part: p.Part + 1}, p.Part+1 < len(s.parts)
 }
 
 // expiredPage is the result of findExpired.
@@ -251,10 +227,10 @@ type expiredPage struct {
 
 // findExpired finds up to limit rows that have expired or whose leases have lapsed,
 // after a place.
-func (s *Store) findExpired(ctx context.Context, from place, limit int) (expiredPage, error) {
+func (s *Store) findExpired(ctx context.Context, from table.Place, limit int) (expiredPage, error) {
 	var page expiredPage
-	end := from.pagesAfter(sweepPages)
-	rows, err := s.ownPool.Query(ctx, s.parts[from.part].findExpired, from.tid(), end.tid(), int64(limit))
+	end := from.PagesAfter(sweepPages)
+	rows, err := s.ownPool.Query(ctx, s.parts[from.Part].findExpired, from.TID(), end.TID(), int64(limit))
 	if err != nil {
 		return page, err
 	}
@@ -274,10 +250,10 @@ func (s *Store) findExpired(ctx context.Context, from place, limit int) (expired
 			continue // an empty range has one row of nulls
 		}
 		if seen++; seen == limit {
-			if last, err = parsePlace(*tid); err != nil {
+			if last, err = table.ParsePlace(*tid); err != nil {
 				return page, err
 			}
-			last.part = from.part
+			last.Part = from.Part
 		}
 		if expired.Bool {
 			page.expired = append(page.expired, *tid)

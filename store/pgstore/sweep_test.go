@@ -170,8 +170,7 @@ func TestSweep_PartitionDropped_OthersAreSwept(t *testing.T) {
 	t.Parallel()
 	for _, dropped := range []int{0, 2, 3} {
 		s := openNew(t, &Options{Partitions: 4})
-		mustExec(t, s.ownPool, "ALTER TABLE "+s.quoted()+".semel_record DETACH PARTITION "+s.parts[dropped].name)
-		mustExec(t, s.ownPool, "DROP TABLE "+s.parts[dropped].name+" CASCADE")
+		dropPartition(t, s, dropped)
 		done := 0
 		for i := range 40 {
 			f, err := s.Claim(t.Context(), proposal(itoa(i)))
@@ -199,7 +198,7 @@ func TestSweep_PartitionDropped_OthersAreSwept(t *testing.T) {
 			if pass > 0 {
 				want = 0
 			}
-			if deleted != want || err == nil || !strings.Contains(err.Error(), "semel_record_p00"+itoa(dropped)) {
+			if deleted != want || err == nil || !strings.Contains(err.Error(), "semel_record_p00"+itoa(dropped)) || !strings.Contains(err.Error(), "open the store again") {
 				t.Errorf("partition %d is gone, pass %d: %d deleted, want %d; error %v, want one that names the partition", dropped, pass, deleted, want, err)
 			}
 		}
@@ -209,37 +208,70 @@ func TestSweep_PartitionDropped_OthersAreSwept(t *testing.T) {
 // A pass that ends because a partition is gone ends at a cursor, from which the next one begins.
 func TestSweep_PartitionDropped_EachPassSweepsOthers(t *testing.T) {
 	t.Parallel()
-	s := openNew(t, &Options{Partitions: 4})
-	mustExec(t, s.ownPool, "ALTER TABLE "+s.quoted()+".semel_record DETACH PARTITION "+s.parts[2].name)
-	mustExec(t, s.ownPool, "DROP TABLE "+s.parts[2].name+" CASCADE")
-	next := 0
-	expire := func() { // one more record, in a partition that is there
-		for ; ; next++ {
-			f, err := s.Claim(t.Context(), proposal(itoa(next)))
-			if err != nil {
-				continue
+	for _, dropped := range []int{0, 2, 3} {
+		s := openNew(t, &Options{Partitions: 4})
+		dropPartition(t, s, dropped)
+		next := 0
+		expire := func() { // one more record, in a partition that is there
+			for ; ; next++ {
+				f, err := s.Claim(t.Context(), proposal(itoa(next)))
+				if err != nil {
+					continue
+				}
+				if err := s.Settle(t.Context(), f.Record.Lease(), store.Settlement{State: store.Completed, Attempt: 1, Keep: time.Microsecond}); err != nil {
+					t.Error(err)
+				}
+				next++
+				return
 			}
-			if err := s.Settle(t.Context(), f.Record.Lease(), store.Settlement{State: store.Completed, Attempt: 1, Keep: time.Microsecond}); err != nil {
-				t.Error(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		passes := 0
+		expire()
+		err := sweep.Run(ctx, s, &sweep.Options{Every: time.Millisecond, AfterPass: func(got sweep.Stats, err error) {
+			passes++
+			if got.Deleted != 1 || err == nil || !strings.Contains(err.Error(), "semel_record_p00"+itoa(dropped)) {
+				t.Errorf("partition %d is gone, pass %d: %d deleted, want 1; error %v, want one that names the partition", dropped, passes, got.Deleted, err)
 			}
-			next++
-			return
+			if expire(); passes == 5 {
+				cancel()
+			}
+		}})
+		if err != nil || passes != 5 {
+			t.Errorf("%v, %d passes", err, passes)
 		}
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	passes := 0
-	expire()
-	err := sweep.Run(ctx, s, &sweep.Options{Every: time.Millisecond, AfterPass: func(got sweep.Stats, err error) {
-		passes++
-		if got.Deleted != 1 || err == nil || !strings.Contains(err.Error(), "semel_record_p002") {
-			t.Errorf("pass %d: %d deleted, want 1; error %v, want one that names the partition", passes, got.Deleted, err)
+}
+
+// dropPartition removes a partition of the records, as an operator may do while processes run.
+func dropPartition(t *testing.T, s *Store, part int) {
+	t.Helper()
+	mustExec(t, s.ownPool, "ALTER TABLE "+s.quoted()+".semel_record DETACH PARTITION "+s.parts[part].name)
+	mustExec(t, s.ownPool, "DROP TABLE "+s.parts[part].name+" CASCADE")
+}
+
+// An erasure and the console's search use such a list.
+func TestList_PartitionDropped_OthersAreListed(t *testing.T) {
+	t.Parallel()
+	for _, dropped := range []int{0, 2, 3} {
+		s := openNew(t, &Options{Partitions: 4})
+		dropPartition(t, s, dropped)
+		want := 0
+		for i := range 40 {
+			if _, err := s.Claim(t.Context(), proposal(itoa(i))); err == nil {
+				want++
+			}
 		}
-		if expire(); passes == 5 {
-			cancel()
+		listed := 0
+		var last error
+		for _, err := range s.List(t.Context(), store.Filter{}) {
+			if last = err; err == nil {
+				listed++
+			}
 		}
-	}})
-	if err != nil || passes != 5 {
-		t.Errorf("%v, %d passes", err, passes)
+		if listed != want || last == nil || !strings.Contains(last.Error(), "semel_record_p00"+itoa(dropped)) || !strings.Contains(last.Error(), "open the store again") {
+			t.Errorf("partition %d is gone: %d listed, want %d; the last error is %v, want one that names the partition", dropped, listed, want, last)
+		}
 	}
 }

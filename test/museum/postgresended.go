@@ -36,12 +36,22 @@ var postgresEnds = []Mutant{
 	{
 		Name: "PostgreSQL: a partition that is gone ends each sweep before the others", Rule: "rule 7",
 		Dir: postgres, Func: "(*Store).isGone", Package: postgres, Run: "TestSweep_PartitionDropped_OthersAreSwept",
-		Old: "pgwire.Code(err) != pgwire.UndefinedTable ||", New: "err != nil ||",
+		Old: "pgwire.Code(err) == pgwire.UndefinedTable &&", New: "err == nil &&",
 	},
 	{
 		Name: "PostgreSQL: each second pass of a sweep ends at once after a partition is gone", Rule: "rule 7",
 		Dir: postgres, Func: "(*Store).Sweep", Package: postgres, Run: "TestSweep_PartitionDropped_EachPassSweepsOthers",
-		Old: "if err := s.errGone(); err != nil {", New: "if err := errors.Join(s.errGone(), errors.New(\"bad cursor\")); err != nil {",
+		Old: "start = table.Place{}", New: "return store.SweepResult{}, errGone(\"\")",
+	},
+	{
+		Name: "PostgreSQL: each second pass of a sweep ends at once after the last partition is gone", Rule: "rule 7",
+		Dir: postgres, Func: "(*Store).Sweep", Package: postgres, Run: "TestSweep_PartitionDropped_EachPassSweepsOthers",
+		Old: "if s.notesGone(start.Part, err) {", New: "if false {",
+	},
+	{
+		Name: "PostgreSQL: a partition that is gone ends a list before the others", Rule: "rule 7",
+		Dir: postgres, Func: "(*Store).pages", Package: postgres, Run: "TestList_PartitionDropped_OthersAreListed",
+		Old: "s.isGone(err)", New: "false",
 	},
 	{
 		Name: "PostgreSQL: a failed statement after Conn in rows counts as the end of the transaction", Rule: "atomic",
