@@ -177,7 +177,7 @@ var postgreses = []Mutant{
 	{
 		Name: "PostgreSQL: a sweep goes on in another partition", Rule: "rule 7",
 		Dir: postgres, Func: "(*Store).findExpired", Package: postgres, Run: "TestSweep_Partitions_EachOnce",
-		Old: "\t\t\tlast.part = from.part\n", New: "",
+		Old: "\t\t\tlast.Part = from.Part\n", New: "",
 	},
 	{
 		Name: "PostgreSQL: a renewal that hangs holds up all behind it", Rule: "rule 7",
