@@ -29,6 +29,11 @@ var sidecarRequests = []Mutant{
 		Old: "u.protected[hyphened(name)]", New: "u.protected[name]",
 	},
 	{
+		Name: "sidecar: a body of brackets takes many times its size in memory", Rule: "isolation",
+		Dir: sidecar, Func: "(*fieldReader).skip", Package: sidecar, Run: "TestKeyFrom_DeepBody_RefusedAndMemoryBounded",
+		Old: "depth > maxDepth", New: "depth < 0",
+	},
+	{
 		Name: "a field in other capitals is no key for the proxy, and one for the service", Rule: "scope",
 		Dir: sidecar, Func: "(*fieldReader).otherCapitals", Package: sidecar, Run: "TestKeyFrom_OtherCapitals",
 		Old: "strings.EqualFold(want, name)", New: "want == name",

@@ -97,7 +97,12 @@ var (
 	errNotObject  = errors.New("the body is not a JSON object, or a member occurs twice")
 	errNotJSON    = errors.New("the body is no JSON, and its Content-Type names no other type")
 	errOtherValue = errors.New("the body is empty, or is JSON but no object")
+	errTooDeep    = fmt.Errorf("the body has more than %d arrays and objects inside one another", maxDepth)
 )
+
+// maxDepth bounds the memory of the decoder, which keeps 8 bytes for each array or object that
+// is open. Package json decodes no deeper document either.
+const maxDepth = 10_000
 
 // fieldReader reads values of a JSON document without holding all of it.
 type fieldReader struct {
@@ -232,7 +237,9 @@ func (f *fieldReader) skip() error {
 		}
 		switch t {
 		case json.Delim('{'), json.Delim('['):
-			depth++
+			if depth++; depth > maxDepth {
+				return errTooDeep
+			}
 		case json.Delim('}'), json.Delim(']'):
 			depth--
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -171,5 +172,23 @@ func TestKeyFrom_OtherCapitals_Refused(t *testing.T) {
 		if key(t, doc, paths...) == "" {
 			t.Errorf("%s: no key", doc)
 		}
+	}
+}
+
+// The decoder keeps 8 bytes for each bracket that is open, so that a body of 9 MiB would take
+// more than 100 MiB. It stops at the limit, and reads no further.
+func TestKeyFrom_DeepBody_RefusedAndMemoryBounded(t *testing.T) {
+	for begin, want := range map[string]error{`{"other":`: errTooDeep, `[`: errNotJSON} {
+		rest := strings.NewReader(strings.Repeat("[", 9<<20))
+		if _, err := keyFrom([]string{"id"})(nil, io.MultiReader(strings.NewReader(begin), rest)); !errors.Is(err, want) {
+			t.Errorf("%s[[[…: %v, want %v", begin, err, want)
+		}
+		if read := 9<<20 - rest.Len(); read > 1<<20 {
+			t.Errorf("%s[[[…: it read %d bytes", begin, read)
+		}
+	}
+	deep := `{"other":` + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) + `,"id":"k"}`
+	if key(t, deep, "id") != key(t, `{"id":"k"}`, "id") {
+		t.Error("a body at the limit has another key")
 	}
 }
