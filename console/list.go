@@ -123,9 +123,11 @@ func (c *Console) overview(ctx context.Context, _ *http.Request) (any, error) {
 	if c.options.Outbox == nil {
 		return data, nil
 	}
-	stats, err := c.options.Outbox.Stats(ctx)
+	within, cancel := context.WithTimeout(ctx, searchTime)
+	defer cancel()
+	stats, err := c.options.Outbox.Stats(within)
 	if err == nil {
-		data.Quarantined, err = c.options.Outbox.List(ctx, outbox.Quarantined, 0, mostRows)
+		data.Quarantined, err = c.options.Outbox.List(within, outbox.Quarantined, 0, mostRows)
 	}
 	if err != nil {
 		data.OutboxIsDown, data.OutboxDown = true, err.Error()

@@ -28,7 +28,7 @@ func (c *Console) live(p page) http.Handler {
 		shown := r.URL.Query().Get("shown")
 		// The first line makes the browser report that the connection stands.
 		for line := ": ready\n\n"; ; line = ": still here\n\n" {
-			if now := stateOf(p.data(r.Context(), r)); now != shown {
+			if now := stateOf(p.read(r)); now != shown {
 				shown, line = now, "event: changed\ndata: \n\n"
 			}
 			if _, err := fmt.Fprint(w, line); err != nil || out.Flush() != nil {

@@ -139,7 +139,7 @@ var templates = func() map[string]*template.Template {
 // page serves a page.
 func (c *Console) page(p page) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		data, err := p.data(r.Context(), r)
+		data, err := p.read(r)
 		f := frame{Done: done[r.FormValue("done")], Data: data}
 		if err != nil {
 			f.Error, f.Data = problemOf(err), nil
@@ -165,6 +165,16 @@ func (c *Console) write(w http.ResponseWriter, r *http.Request, p page, f frame)
 		w.WriteHeader(f.Error.Status)
 	}
 	_, _ = w.Write(b.Bytes()) // the browser may be gone
+}
+
+// readTime is how long a page may read the store and the outbox.
+const readTime = 20 * time.Second
+
+// read finds what the page shows.
+func (p page) read(r *http.Request) (any, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), readTime)
+	defer cancel()
+	return p.data(ctx, r)
 }
 
 // path is the page's address from the start of the console.
@@ -233,7 +243,7 @@ func keepBytes(r *http.Request) {
 // twice: browsers do not keep it, because the pages are not to be stored. Nil if the page
 // cannot be shown.
 func (c *Console) refused(p page, r *http.Request) (data any, form url.Values) {
-	data, err := p.data(r.Context(), r)
+	data, err := p.read(r)
 	if err != nil {
 		return nil, nil
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/semel-go/semel"
@@ -159,11 +161,18 @@ type boxHangs struct {
 }
 
 func (boxHangs) ListCall(ctx context.Context, _ string, _ int) ([]outbox.Entry, error) {
+	return nil, hang(ctx)
+}
+
+func (boxHangs) Stats(ctx context.Context) (outbox.Stats, error) { return outbox.Stats{}, hang(ctx) }
+
+// hang waits until ctx ends, for at most a minute.
+func hang(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-time.After(30 * time.Second):
-		return nil, nil
+		return ctx.Err()
+	case <-time.After(time.Minute):
+		return nil
 	}
 }
 
@@ -171,4 +180,36 @@ func TestRecord_OutboxHangs_ShowsTheRest(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, console.Options{Operator: eve, Outbox: boxHangs{outboxtest.NewMemory()}})
 	s.want(s.get(named("POST /payments", "ann", "parked").path), http.StatusOK, "It did not happen", "The outbox did not answer")
+}
+
+func TestOverview_OutboxHangs_ShowsCallsInDoubt(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, console.Options{Outbox: boxHangs{outboxtest.NewMemory()}})
+	s.want(s.get(""), http.StatusOK, ">parked<", "The outbox did not answer")
+}
+
+// storeHangs is a store of which the database gives no answer.
+type storeHangs struct{ *memstore.Store }
+
+func (storeHangs) Get(ctx context.Context, _ store.Key) (store.Found, error) {
+	return store.Found{}, hang(ctx)
+}
+
+// Otherwise the page, and the stream that keeps it up to date, would wait without an end.
+func TestRecord_StoreHangs_503AndStreamSaysThatItChanged(t *testing.T) {
+	for path, want := range map[string]string{"": "The store did not answer", "live/": "event: changed"} {
+		synctest.Test(t, func(t *testing.T) {
+			c, err := console.New(storeHangs{memstore.New(nil)}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
+			defer cancel()
+			w := httptest.NewRecorder()
+			c.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/"+path+named("POST /payments", "ann", "parked").path+"&shown=before", nil))
+			if !strings.Contains(w.Body.String(), want) || path == "" && w.Code != http.StatusServiceUnavailable {
+				t.Errorf("%s: %d %s, want %q", path, w.Code, w.Body, want)
+			}
+		})
+	}
 }
