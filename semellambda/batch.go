@@ -65,7 +65,11 @@ func (b *batch[T]) runOne(ctx context.Context, r *record[T]) error {
 	case ctx.Err() != nil:
 		return errNoTimeLeft
 	}
-	call, err := b.options.call(r.event, r.doc, r.key, r.envelope)
+	var call semel.Call
+	err := recovered("Options.Key, Tenant or Payload", func() (err error) {
+		call, err = b.options.call(r.event, r.doc, r.key, r.envelope)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -80,14 +84,22 @@ func (b *batch[T]) runOne(ctx context.Context, r *record[T]) error {
 	return err
 }
 
-// once runs a call. A panic fails its record only; the call is in doubt then.
-func (b *batch[T]) once(ctx context.Context, call semel.Call, event T) (err error) {
+// recovered calls a function of the application. If it panics, the panic is its error, because
+// otherwise it would fail the whole batch, each time.
+func recovered(name string, fn func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("semellambda: the handler panicked: %v", p)
+			err = fmt.Errorf("semellambda: %s panicked: %v", name, p)
 		}
 	}()
-	err = semel.Once(ctx, b.run, call, func(ctx context.Context, _ *semel.Execution) error { return b.handler(ctx, event) })
+	return fn()
+}
+
+// once runs a call. After a panic of the handler the call is in doubt.
+func (b *batch[T]) once(ctx context.Context, call semel.Call, event T) error {
+	err := recovered("the handler", func() error {
+		return semel.Once(ctx, b.run, call, func(ctx context.Context, _ *semel.Execution) error { return b.handler(ctx, event) })
+	})
 	if _, failed := errors.AsType[*semel.Failure](err); failed {
 		return err
 	}

@@ -144,8 +144,11 @@ func (o *Options[T]) invalid(cause error) error {
 
 func (o *Options[T]) report(ctx context.Context, id string, err error) {
 	if o.Report != nil {
-		o.Report(ctx, id, err)
-		return
+		broken := recovered("Options.Report", func() error { o.Report(ctx, id, err); return nil })
+		if broken == nil {
+			return
+		}
+		err = errors.Join(broken, err)
 	}
 	slog.Default().WarnContext(ctx, "semellambda: the record is not done", "operation", o.Operation, "id", id, "error", err)
 }

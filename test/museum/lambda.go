@@ -100,8 +100,13 @@ var lambdas = []Mutant{
 	},
 	{
 		Name: "Lambda: a panic counts as done", Rule: "batch",
-		Dir: lambda, Func: "(*batch).once", Package: lambda, Run: "TestSQS_RecordFails",
-		Old: `err = fmt.Errorf("semellambda: the handler panicked: %v", p)`, New: `_ = fmt.Errorf("semellambda: the handler panicked: %v", p)`,
+		Dir: lambda, Func: "recovered", Package: lambda, Run: "TestSQS_RecordFails",
+		Old: `err = fmt.Errorf("semellambda: %s panicked: %v", name, p)`, New: `_ = fmt.Errorf("semellambda: %s panicked: %v", name, p)`,
+	},
+	{
+		Name: "Lambda: a key function that panics for one record fails the whole batch", Rule: "batch",
+		Dir: lambda, Func: "(*batch).runOne", Package: lambda, Run: "TestSQS_OptionPanicsForOneRecord_OthersRun",
+		Old: `recovered("Options.Key, Tenant or Payload", func() (err error) {`, New: `func(fn func() error) error { return fn() }(func() (err error) {`,
 	},
 	{
 		Name: "Lambda: a key that failed runs again in its batch", Rule: "batch",
