@@ -107,6 +107,42 @@ func TestPublisher_MaxAttemptsAndOutageAsksForPause_QuarantinesNothing(t *testin
 	})
 }
 
+// A message fails until it is in the quarantine. Hours later its receiver works again, and an
+// operator retries the message, but now the whole destination is away.
+func TestPublisher_MaxAttemptsAndRetryDuringOutage_QuarantinesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := outboxtest.NewMemory()
+		var isAway atomic.Bool
+		sink := &outboxtest.Sink{Fail: func(_ context.Context, m *outbox.Message) error {
+			if m.OrderKey == "bad" || isAway.Load() {
+				return errDown
+			}
+			return nil
+		}}
+		start(t, m, sink, &outbox.Options{MaxAttempts: 3})
+		put(t, m, "bad", 0, 1)
+		for n := range 60 {
+			put(t, m, "good", n, n+1)
+			time.Sleep(time.Second)
+		}
+		bad, err := m.List(t.Context(), outbox.Quarantined, 0, 10)
+		if err != nil || len(bad) != 1 {
+			t.Fatalf("the quarantine has %+v, %v; want the bad message", bad, err)
+		}
+		time.Sleep(3 * time.Hour)
+		put(t, m, "good", 60, 61)
+		time.Sleep(5 * time.Minute)
+		isAway.Store(true)
+		if err := m.Retry(t.Context(), bad[0].Position); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if s, _ := m.Stats(t.Context()); s.Held != 1 || s.Quarantined != 0 {
+			t.Errorf("%+v; want the message held, because nothing of its topic was sent since the operator retried it", s)
+		}
+	})
+}
+
 // A lane goes to another publisher, and comes back. The attempts of that one count, and no
 // message of the topic was sent since the last of them.
 func TestPublishers_MaxAttemptsAndLaneComesBack_QuarantinesNothing(t *testing.T) {

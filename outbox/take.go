@@ -248,7 +248,7 @@ func (s *session) failure(ctx context.Context, b *sending, t *Taken, err error) 
 	r := Result{Taken: t, Kind: Failed, Error: failed.LastError, Delay: delayOf(err, s.p.opt.Backoff(failed.Attempts))}
 	exhausted := s.p.opt.MaxAttempts > 0 && failed.Attempts >= s.p.opt.MaxAttempts
 	// Another message of the topic was sent since the attempt before this one.
-	reachable := s.lastSent[t.Topic].After(s.attemptBefore(b, t))
+	reachable := s.lastSent[t.Topic].After(s.attemptBefore(b, t, r.Delay))
 	e := Event{Kind: EventFailed, Entry: &failed, Lane: t.Lane.Number, Delay: r.Delay, Err: err}
 	if IsPoison(err) || exhausted && reachable {
 		r.Kind, r.Delay = Refused, 0
