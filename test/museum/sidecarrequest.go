@@ -9,9 +9,9 @@ var sidecarRequests = []Mutant{
 		Old: "v.Hold(n)", New: "v.Hold(0)",
 	},
 	{
-		Name: "a refused replay is told that nothing was done", Rule: "limits",
+		Name: "a replay that is refused before the authorizer was asked tells that the operation is done", Rule: "limits",
 		Dir: sidecar, Func: "limited", Package: sidecar, Run: "TestReplay_HookIsSlow",
-		Old: "case errors.Is(err, errReplaysFull):", New: "case e == nil:",
+		Old: "p = problem.AuthorizerUnavailable", New: "p = problem.ReplaysFull",
 	},
 	{
 		Name: "a trusted gateway on a Unix socket loses the address of its client", Rule: "http",

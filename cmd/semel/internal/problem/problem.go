@@ -34,6 +34,8 @@ var (
 		Detail: "Nothing was done. Repeat the request with the same key after the time in Retry-After."}
 	ReplaysFull = semelhttp.Problem{Status: http.StatusServiceUnavailable, Code: "replays_full", Title: "Too many large answers at a time",
 		Detail: "The operation is done, and its answer is kept. To get the answer, repeat the request with the same key after the time in Retry-After.", RetryAfter: time.Second}
+	AuthorizerUnavailable = semelhttp.Problem{Status: http.StatusServiceUnavailable, Code: "authorizer_unavailable", Title: "Permission to see the earlier answer cannot be checked",
+		Detail: "Nothing was done by this request. Repeat it with the same key.", RetryAfter: time.Second}
 	BodyTimeout = semelhttp.Problem{Status: http.StatusRequestTimeout, Code: "body_timeout", Title: "Request body did not arrive in time",
 		Detail: "Nothing came for too long in the middle of the request. If it has a key, nothing was done; repeat it with that key."}
 	Unreachable = semelhttp.Problem{Status: http.StatusServiceUnavailable, Code: "upstream_unreachable", Title: "Service could not be reached",

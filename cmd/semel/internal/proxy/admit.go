@@ -107,9 +107,9 @@ func (d *router) ignoreUpgrade(h http.Header) {
 	}
 }
 
-// errReplaysFull says that a limit refuses a replay. The operation is done, so that this is no
-// refusal of the request itself.
-var errReplaysFull = errors.New("the replays in memory have their share of the limit")
+// errNotAsked says that a limit refuses a replay before the authorize hook was asked. The
+// refusal must not tell what the hook guards: that the operation is done.
+var errNotAsked = errors.New("the replays in memory have their share of the limit, so the authorize hook is not asked")
 
 // limited returns the refusal of a request that a limit refuses.
 func limited(err error) (semelhttp.Problem, bool) {
@@ -119,8 +119,8 @@ func limited(err error) (semelhttp.Problem, bool) {
 	}
 	p := problem.Overloaded
 	switch {
-	case errors.Is(err, errReplaysFull):
-		p = problem.ReplaysFull
+	case errors.Is(err, errNotAsked):
+		p = problem.AuthorizerUnavailable
 	case e.Kind.Tenant():
 		p = problem.TenantLimit
 	}

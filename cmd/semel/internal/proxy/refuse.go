@@ -151,8 +151,8 @@ func (p *Proxy) denied(w http.ResponseWriter, why *semelhttp.Problem) {
 		}
 		w.Header().Set("WWW-Authenticate", challenge)
 	case http.StatusServiceUnavailable:
-		why.Code, why.Title = "authorizer_unavailable", "Permission to see the earlier answer cannot be checked"
-		why.Detail = "Nothing was done by this request. Repeat it with the same key."
-		w.Header().Set("Retry-After", "1")
+		err := why.Err
+		*why = problem.AuthorizerUnavailable
+		why.Err = err
 	}
 }

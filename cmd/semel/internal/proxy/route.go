@@ -143,7 +143,7 @@ func (p *Proxy) mayReplay(r *http.Request) error {
 		n := v.Found.Load()
 		if err := v.Hold(n); err != nil {
 			v.Keep(n) // the store has read it
-			return fmt.Errorf("%w: %w", errReplaysFull, err)
+			return fmt.Errorf("%w: %w", errNotAsked, err)
 		}
 	}
 	return p.authorize.Authorize(r)

@@ -99,8 +99,8 @@ func TestReplay_HookIsSlow_FurtherOnesAreRefused(t *testing.T) {
 	for range cap(replies) - 2 { // two hold 24 MiB of the 25
 		select {
 		case r := <-replies:
-			if r.status != 503 || !strings.Contains(r.body, `"replays_full"`) || r.header.Get("Semel-Refusal") != "replays_full" || r.header.Get("Retry-After") == "" {
-				t.Errorf("%d %v %.300s", r.status, r.header, r.body)
+			if r.status != 503 || r.header.Get("Semel-Refusal") != "authorizer_unavailable" || r.header.Get("Retry-After") == "" || strings.Contains(r.body, "done, and") {
+				t.Errorf("%d %v %.300s; want a refusal that does not tell that the operation is done", r.status, r.header, r.body)
 			}
 		case <-time.After(8 * time.Second): // refusals of tenants wait for longer, but not these
 			t.Error("a replay waits for the hook, although two others do")
