@@ -293,5 +293,8 @@ func (c *inspectResolveCmd) show(ctx context.Context, e *env, h storeurl.Handle,
 		return json.NewEncoder(e.stdout).Encode(v)
 	}
 	_, err = fmt.Fprintf(e.stdout, "resolved: the record is %s now, with fence %d\n", v.State, v.Fence)
+	if v.Answer != nil && v.Answer.NotKept {
+		_, err = fmt.Fprintln(e.stdout, "the answer is too large for this store, so it is not kept: duplicates only learn that the call is done")
+	}
 	return err
 }

@@ -241,3 +241,30 @@ func TestInspectResolve_Saga_IsRefusedWithItsCommands(t *testing.T) {
 		t.Errorf("of a saga that has ended: %+v", r)
 	}
 }
+
+// The operator cannot give another answer afterwards, so the command says what became of this one.
+func TestInspectResolve_AnswerTooLargeForStore_SaysThatItIsNotKept(t *testing.T) {
+	st, err := sqlitestore.Open(t.Context(), filepath.Join(t.TempDir(), "semel.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	for _, gone := range []bool{true, false} {
+		k := store.Key{Operation: "pay", Tenant: "ann", Value: fmt.Sprint("k", gone)}
+		f, err := st.Claim(t.Context(), store.Proposal{Key: k, State: store.Processing, Owner: store.Owner{1}, Attempt: 1, Lease: time.Minute, Keep: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := store.Settlement{State: store.Completed, Attempt: 1, Keep: time.Hour, Outcome: store.Outcome{Code: 201, Gone: gone}}
+		if err := st.Settle(t.Context(), f.Record.Lease(), done); err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		if err := new(inspectResolveCmd).show(t.Context(), &env{stdout: &out}, st, k); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(out.String(), "is not kept") != gone {
+			t.Errorf("an answer that is gone (%v): %q", gone, out.String())
+		}
+	}
+}
