@@ -46,7 +46,8 @@ type Info struct {
 	// takes no more messages than it has free handlers, because each delivery
 	// counts, also of a message that only waited. A message that waits for its Turn takes one
 	// of these places. Messages that wait for another of their order key take none, so a
-	// source with a limit refuses an order key.
+	// source with a limit refuses an order key. Nor do those whose key runs elsewhere or whose
+	// part of the store is away, so that they do not keep the others back.
 	DeliveryLimit int
 }
 
