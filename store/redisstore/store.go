@@ -41,8 +41,7 @@ var _ interface {
 	store.Receiver
 } = (*Store)(nil)
 
-// Claim implements store.Store in one round trip, which concurrent claims
-// share.
+// Claim implements store.Store in one round trip, which concurrent claims share.
 func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
 	f, err := s.claim(ctx, &p)
 	return f, s.explain("claim", err)
