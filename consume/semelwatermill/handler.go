@@ -97,9 +97,10 @@ func take(c *consume.Consumer, observe func(context.Context, consume.Event), msg
 	ctx := context.WithValue(msg.Context(), deliveryKey{}, d)
 	m := messageOf(msg)
 	pause, outage := time.Duration(0), false
+	var turn driver.Turn // for which the message waits
 	for {
 		began := time.Now()
-		disposition := c.Handle(ctx, m)
+		disposition := handle(ctx, c, m, turn)
 		observe(ctx, consume.Event{Kind: consume.EventDecided, Message: m, Disposition: disposition, Took: time.Since(began)})
 		if unavailable := disposition.Reason == driver.ReasonUnavailable && ctx.Err() == nil; unavailable != outage {
 			if outage = unavailable; outage {
@@ -120,12 +121,34 @@ func take(c *consume.Consumer, observe func(context.Context, consume.Event), msg
 			return nil, &Error{disposition}
 		}
 		pause = min(max(2*pause, disposition.Delay), longestHold)
-		if !wait(ctx, pause) {
+		turn = disposition.Turn()
+		if turn != nil && !waitForTurn(ctx, turn) || turn == nil && !wait(ctx, pause) {
 			if outage { // it ends for this message
 				observe(ctx, consume.Event{Kind: consume.EventResumed})
 			}
 			return nil, &Error{disposition}
 		}
+	}
+}
+
+// handle tries a message, after turn if that is not nil.
+func handle(ctx context.Context, c *consume.Consumer, m *consume.Message, turn driver.Turn) driver.Disposition {
+	if turn != nil {
+		ctx = driver.WithTurn(ctx, turn)
+		defer turn.Leave()
+	}
+	return c.Handle(ctx, m)
+}
+
+// waitForTurn waits until the turn has come. If the context ends first, it gives the turn up and
+// reports false.
+func waitForTurn(ctx context.Context, turn driver.Turn) bool {
+	select {
+	case <-turn.Ready():
+		return true
+	case <-ctx.Done():
+		turn.Leave()
+		return false
 	}
 }
 
