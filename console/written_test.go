@@ -183,9 +183,16 @@ func TestRecord_OutboxHangs_ShowsTheRest(t *testing.T) {
 }
 
 func TestOverview_OutboxHangs_ShowsCallsInDoubt(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, console.Options{Outbox: boxHangs{outboxtest.NewMemory()}})
-	s.want(s.get(""), http.StatusOK, ">parked<", "The outbox did not answer")
+	synctest.Test(t, func(t *testing.T) {
+		st := memstore.New(nil)
+		(&site{T: t, store: st}).seed()
+		began := time.Now()
+		w := httptest.NewRecorder()
+		consoleOver(t, st, &console.Options{Outbox: boxHangs{outboxtest.NewMemory()}}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+		if page := w.Body.String(); !strings.Contains(page, ">parked<") || !strings.Contains(page, "The outbox did not answer") || time.Since(began) > 6*time.Second {
+			t.Errorf("after %v: %d %s", time.Since(began), w.Code, page)
+		}
+	})
 }
 
 // storeHangs is a store of which the database gives no answer.
@@ -195,21 +202,40 @@ func (storeHangs) Get(ctx context.Context, _ store.Key) (store.Found, error) {
 	return store.Found{}, hang(ctx)
 }
 
-// Otherwise the page, and the stream that keeps it up to date, would wait without an end.
+func consoleOver(t *testing.T, st store.Store, o *console.Options) *console.Console {
+	t.Helper()
+	c, err := console.New(st, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Otherwise the page would wait without an end, and so would the stream of an open page, which
+// then looks as if it were up to date.
 func TestRecord_StoreHangs_503AndStreamSaysThatItChanged(t *testing.T) {
 	for path, want := range map[string]string{"": "The store did not answer", "live/": "event: changed"} {
 		synctest.Test(t, func(t *testing.T) {
-			c, err := console.New(storeHangs{memstore.New(nil)}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
+			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			w := httptest.NewRecorder()
-			c.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/"+path+named("POST /payments", "ann", "parked").path+"&shown=before", nil))
-			if !strings.Contains(w.Body.String(), want) || path == "" && w.Code != http.StatusServiceUnavailable {
-				t.Errorf("%s: %d %s, want %q", path, w.Code, w.Body, want)
+			w := &firstWrite{ResponseRecorder: httptest.NewRecorder(), then: cancel}
+			began := time.Now()
+			r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/"+path+named("POST /payments", "ann", "parked").path+"&shown=before", nil)
+			consoleOver(t, storeHangs{memstore.New(nil)}, nil).ServeHTTP(w, r)
+			if !strings.Contains(w.Body.String(), want) || path == "" && w.Code != http.StatusServiceUnavailable || time.Since(began) > 21*time.Second {
+				t.Errorf("%s after %v: %d %s, want %q", path, time.Since(began), w.Code, w.Body, want)
 			}
 		})
 	}
+}
+
+// firstWrite calls then after the first part of an answer.
+type firstWrite struct {
+	*httptest.ResponseRecorder
+	then func()
+}
+
+func (w *firstWrite) Write(b []byte) (int, error) {
+	defer w.then()
+	return w.ResponseRecorder.Write(b)
 }

@@ -2,22 +2,20 @@ package outbox
 
 import "time"
 
-// attemptBefore is when the attempt before this failed one of a message began. It notes this
-// one, after which the message is due again after delay. If another publisher has made the attempt
-// before, that was about the backoff ago. The same is assumed if the message comes long after it
-// was due: an operator has retried it, and its topic may be away since.
-func (s *session) attemptBefore(b *sending, t *Taken, delay time.Duration) time.Time {
+// attemptBefore is when the attempt before this failed one of a message began, and notes this one.
+// If another publisher has made that attempt, it is about the backoff ago.
+func (s *session) attemptBefore(b *sending, t *Taken) time.Time {
 	if s.p.opt.MaxAttempts == 0 {
 		return b.began
 	}
 	last, ok := s.lastFailed[t.Position]
-	if !ok || last.number < t.Attempts || b.began.Sub(last.due) > mostLate {
+	if !ok || last.number < t.Attempts {
 		last.began = b.began.Add(-s.p.opt.Backoff(max(1, t.Attempts)) - time.Second)
 	}
 	if len(s.lastFailed) >= mostNoted {
 		clear(s.lastFailed)
 	}
-	s.lastFailed[t.Position] = failedAttempt{b.began, t.Attempts + 1, time.Now().Add(delay)}
+	s.lastFailed[t.Position] = failedAttempt{b.began, t.Attempts + 1}
 	return last.began
 }
 
@@ -25,11 +23,7 @@ func (s *session) attemptBefore(b *sending, t *Taken, delay time.Duration) time.
 type failedAttempt struct {
 	began  time.Time
 	number int // from 1 on
-	due    time.Time
 }
-
-// mostLate is how late the attempt of a message that was only held may be.
-const mostLate = time.Minute
 
 // mostNoted is how many entries lastSent and lastFailed have at most: each message may have its
 // own topic, and all may fail.

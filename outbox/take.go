@@ -248,11 +248,12 @@ func (s *session) failure(ctx context.Context, b *sending, t *Taken, err error) 
 	r := Result{Taken: t, Kind: Failed, Error: failed.LastError, Delay: delayOf(err, s.p.opt.Backoff(failed.Attempts))}
 	exhausted := s.p.opt.MaxAttempts > 0 && failed.Attempts >= s.p.opt.MaxAttempts
 	// Another message of the topic was sent since the attempt before this one.
-	reachable := s.lastSent[t.Topic].After(s.attemptBefore(b, t, r.Delay))
+	reachable := s.lastSent[t.Topic].After(s.attemptBefore(b, t))
 	e := Event{Kind: EventFailed, Entry: &failed, Lane: t.Lane.Number, Delay: r.Delay, Err: err}
 	if IsPoison(err) || exhausted && reachable {
 		r.Kind, r.Delay = Refused, 0
 		e.Kind, e.Delay = EventQuarantined, 0
+		delete(s.lastFailed, t.Position) // after a retry by an operator, the topic may be away
 	}
 	s.p.observe(ctx, e)
 	return r

@@ -59,18 +59,22 @@ func (s *Store) pages(ctx context.Context, f *store.Filter) func() (page []liste
 		after := pgtype.UUID{Valid: true}
 		return func() (page []listed, more bool, err error) { return s.doubts(ctx, &after) }
 	}
-	next, gone := &table.Place{}, ""
+	next, gone := &table.Place{}, 0
+	var name string
 	return func() (page []listed, more bool, err error) {
 		at := *next
 		page, next, err = s.page(ctx, f, at)
 		if s.isGone(err) {
-			gone, err, next = s.parts[at.Part].name, nil, nil
+			if gone++; gone == len(s.parts) { // the whole table, probably
+				return nil, false, err
+			}
+			name, err, next = s.parts[at.Part].name, nil, nil
 			if at.Part+1 < len(s.parts) {
 				next = &table.Place{Part: at.Part + 1}
 			}
 		}
-		if err == nil && next == nil && gone != "" {
-			err = errGone(gone)
+		if err == nil && next == nil && gone > 0 {
+			err = errGone(name)
 		}
 		return page, next != nil, err
 	}
@@ -181,9 +185,9 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.
 		start = table.Place{Part: start.Part + 1}
 		page, err = s.findExpired(ctx, start, limit)
 	}
-	if s.notesGone(start.Part, err) { // the last one
+	if s.notesGone(start.Part, err) { // the last one; if the whole table is gone, this says so
 		var now int64
-		err = s.ownPool.QueryRow(ctx, "SELECT "+table.WallClock).Scan(&now)
+		err = s.ownPool.QueryRow(ctx, "SELECT "+table.WallClock+" WHERE "+table.Literal(s.quoted()+".semel_record")+"::regclass IS NOT NULL").Scan(&now)
 		page = expiredPage{now: store.Time(now)}
 	}
 	if err != nil {

@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -273,5 +274,22 @@ func TestList_PartitionDropped_OthersAreListed(t *testing.T) {
 		if listed != want || last == nil || !strings.Contains(last.Error(), "semel_record_p00"+itoa(dropped)) || !strings.Contains(last.Error(), "open the store again") {
 			t.Errorf("partition %d is gone: %d listed, want %d; the last error is %v, want one that names the partition", dropped, listed, want, last)
 		}
+	}
+}
+
+// That is no partition that is gone, but the whole table.
+func TestSweepAndList_TableDropped_ErrSchema(t *testing.T) {
+	t.Parallel()
+	s := openNew(t, &Options{Partitions: 4})
+	mustExec(t, s.ownPool, "DROP TABLE "+s.quoted()+".semel_record CASCADE")
+	if _, err := s.Sweep(t.Context(), "", 100); !errors.Is(err, ErrSchema) {
+		t.Errorf("Sweep: %v, want ErrSchema", err)
+	}
+	var last error
+	for _, err := range s.List(t.Context(), store.Filter{}) {
+		last = err
+	}
+	if !errors.Is(last, ErrSchema) {
+		t.Errorf("List: %v, want ErrSchema", last)
 	}
 }

@@ -73,7 +73,7 @@ func (s *Store) Confirm(ctx context.Context) error {
 // confirmNode writes a Redis key that ends by itself, and waits for its acknowledgements.
 func (s *Store) confirmNode(ctx context.Context, to sender, name string) error {
 	pipe := to.Pipeline()
-	write := redis.NewStatusCmd(ctx, "set", name, "", "px", 1000)
+	write := redis.NewStatusCmd(ctx, "set", name, "", "px", 60_000)
 	_ = pipe.Process(ctx, write) // it only queues
 	acks := s.pipeWait(ctx, pipe)
 	_, _ = pipe.Exec(ctx) // each command has its error

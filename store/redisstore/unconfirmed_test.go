@@ -96,6 +96,12 @@ func TestConfirm_Cluster_EachMasterIsAsked(t *testing.T) {
 	if err := s.Confirm(t.Context()); err != nil {
 		t.Errorf("with the replicas: %v", err)
 	}
+	for _, m := range all.Masters {
+		written, _, err := clientAt(t, m.URL()).Scan(t.Context(), 0, s.opt.Prefix+"*"+barrierName, 10_000).Result()
+		if err != nil || len(written) != 1 {
+			t.Errorf("a master has the keys %q of Confirm, %v; want one", written, err)
+		}
+	}
 	impatient := openOn(t, c, &Options{Replicas: 2, AckTimeout: 100 * time.Millisecond})
 	if err := impatient.Confirm(t.Context()); !errors.Is(err, ErrUnconfirmed) {
 		t.Errorf("each master has one replica, and two shall acknowledge: %v, want ErrUnconfirmed", err)

@@ -7,6 +7,16 @@ const consoleDir = "console"
 // out of date.
 var consoles = []Mutant{
 	{
+		Name: "console: a store that hangs keeps an open page as it was", Rule: "console",
+		Dir: consoleDir, Func: "page.read", Package: consoleDir, Run: "TestRecord_StoreHangs",
+		Old: "p.data(ctx, r)", New: "p.data(r.Context(), r)",
+	},
+	{
+		Name: "console: an outbox that hangs keeps the calls in doubt away", Rule: "console",
+		Dir: consoleDir, Func: "(*Console).overview", Package: consoleDir, Run: "TestOverview_OutboxHangs",
+		Old: "c.options.Outbox.Stats(within)", New: "c.options.Outbox.Stats(ctx)",
+	},
+	{
 		Name: "console: a form of a page that is out of date is carried out", Rule: "console",
 		Dir: consoleDir, Func: "(*Console).seen", Package: consoleDir, Run: "TestChange_OldFence",
 		Old: `strconv.FormatUint(f.Record.Fence, 10) != form.Get("fence")`, New: `form.Get("fence") == ""`,

@@ -130,11 +130,6 @@ var deliveries = []Mutant{
 		Old: "b.held.Add(n)", New: "b.held.Add(0)",
 	},
 	{
-		Name: "deliver: from a broker that counts deliveries more messages are taken than are sent", Rule: "deliver",
-		Dir: delivery, Func: "(*bounded).room", Package: delivery, Run: "TestBounded_BrokerCountsDeliveries",
-		Old: "b.counts.Load()", New: "false",
-	},
-	{
 		Name: "deliver: more messages are taken than --in-flight", Rule: "deliver",
 		Dir: delivery, Func: "(*Service).consumer", Package: delivery, Run: "TestServe_SlowService_MessagesHereHaveLimit",
 		Old: "InFlight: o.InFlight,", New: "InFlight: 2*o.InFlight,",

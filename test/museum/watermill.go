@@ -3,6 +3,11 @@ package museum
 // Watermill: when the router acks and what it publishes.
 var watermills = []Mutant{
 	{
+		Name: "Watermill: a message does not give up its turn", Rule: "limits",
+		Dir: router, Func: "waitForTurn", Package: router, Run: "TestHandler_TurnHasNotCome",
+		Old: "turn.Leave()", New: "",
+	},
+	{
 		Name: "Watermill: a message whose key runs elsewhere is acked", Rule: "ack",
 		Dir: router, Func: "take", Package: router, Run: "TestHandler_KeyRunsElsewhere",
 		Old: "if disposition.Reason == driver.ReasonRejected {", New: "if disposition.Reason != driver.ReasonRejected {\nreturn nil, nil\n}\nif disposition.Reason == driver.ReasonRejected {",

@@ -117,7 +117,7 @@ A refusal is a problem document with a "code" that is stable: one of package sem
     503  upstream_unreachable    nothing was sent to the service
     502  upstream_lost           it was sent, and no answer came: doubt
     504  upstream_timeout        it was sent, and no answer came in time: doubt
-    503  authorizer_unavailable  --authorize-url could not be asked
+    503  authorizer_unavailable  --authorize-url could not be asked, or too many large answers wait
     429  tenant_limit            too much at a time for one tenant; see LIMITS
     503  overloaded              too much at a time in all
     503  replays_full            it is done; too many large answers wait for their clients

@@ -63,7 +63,7 @@ Order is kept per key of a Kafka record, per message group of a FIFO queue, and 
 
 TENANTS (--scope header:NAME, --tenant-requests)
 
-At most --tenant-requests requests of a tenant run at once. Its further messages wait here, without a place of --concurrency and without an attempt, and messages of other tenants go on, as long as --max-bytes and 16 times --in-flight leave room for those that wait. An SQS queue with a redrive policy counts each receive; from it at most --concurrency messages are taken, those that wait among them, so that a busy tenant can hold up others. Messages of one --order stay in their order. A partition of Kafka is committed up to its first message that waits.
+At most --tenant-requests requests of a tenant run at once. Its further messages wait here, without a place of --concurrency and without an attempt, and messages of other tenants go on, as long as --max-bytes and 16 times --in-flight leave room for those that wait. An SQS queue with a redrive policy counts each receive; from it at most twice --concurrency messages are taken, so that a busy tenant can hold up others; besides these only messages whose key runs elsewhere, or whose part of the store is away, wait here. Messages of one --order stay in their order. A partition of Kafka is committed up to its first message that waits.
 
 WHERE A MESSAGE HAS ITS KEY (--key)
 

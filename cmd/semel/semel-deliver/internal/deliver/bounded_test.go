@@ -1,84 +1,111 @@
 package deliver
 
 import (
-	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/semel-go/semel/consume/driver"
+	"github.com/semel-go/semel/cmd/semel/internal/input"
 )
 
-// endless is a source that has as many messages as are asked for.
-type endless struct {
-	driver.Source
-	deliveryLimit int
+// newSlowEndpoint makes a service that answers nothing until goOn is called, or the test
+// ends.
+func newSlowEndpoint(t *testing.T) (e *endpoint, goOn func()) {
+	t.Helper()
+	answer := make(chan struct{})
+	e = newEndpoint(t, func(http.ResponseWriter, *http.Request, int) { <-answer })
+	goOn = sync.OnceFunc(func() { close(answer) })
+	t.Cleanup(goOn)
+	return e, goOn
 }
 
-func (e endless) Info(context.Context) (driver.Info, error) {
-	return driver.Info{DeliveryLimit: e.deliveryLimit}, nil
-}
-
-func (endless) Next(_ context.Context, limit int) ([]driver.Delivery, error) {
-	ds := make([]driver.Delivery, limit)
-	for i := range ds {
-		ds[i] = plainDelivery{}
+// While the service is slow, the messages that are here have about as many bytes as are
+// allowed.
+func TestServe_MaxBytes_BoundsWhatIsTaken(t *testing.T) {
+	const size, most = 1000, 10_000
+	b := newBroker()
+	e, goOn := newSlowEndpoint(t)
+	for n := range 100 {
+		b.publish(fmt.Sprint("k", n), "", strings.Repeat("x", size))
 	}
-	return ds, nil
+	s := serve(t, nil, b, e.URL, func(o *Options) { o.MaxBytes, o.Sending.MaxBody, o.InFlight = most, 2*size, 64 })
+	held := func() int64 { return s.source.Load().held.Load() }
+	eventually(t, "the limit is reached", func() bool { return s.source.Load() != nil && held() >= most })
+	if n := held(); n >= 2*most {
+		t.Errorf("%d bytes are held, and %d are allowed", n, most)
+	}
+	goOn()
+	b.settled(t)
+	eventually(t, "nothing is held", func() bool { return held() == 0 && s.source.Load().taken.Load() == 0 })
+	if len(e.requests()) != 100 {
+		t.Errorf("%d requests", len(e.requests()))
+	}
 }
 
-type plainDelivery struct{ driver.Delivery }
+// While the service is slow, messages stay with the broker: the greatest number that was
+// ever here has a limit, whatever orders the messages.
+func TestServe_SlowService_MessagesHereHaveLimit(t *testing.T) {
+	const concurrency, inFlight = 4, 8
+	for order, c := range map[string]struct{ reached, limit int }{
+		"":            {inFlight, inFlight},
+		"one account": {1 + 16*inFlight, inFlight + 16*inFlight}, // one runs, and the others wait for it
+	} {
+		b := newBroker()
+		e, goOn := newSlowEndpoint(t)
+		messages := 3 * c.limit
+		for n := range messages {
+			b.publish(fmt.Sprint("k", n), order, "x")
+		}
+		serve(t, nil, b, e.URL, func(o *Options) { o.Concurrency, o.InFlight = concurrency, inFlight })
+		here := func() (now, most int) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return b.here, b.most
+		}
+		eventually(t, "the limit is reached", func() bool { now, _ := here(); return now >= c.reached })
+		goOn()
+		b.settled(t)
+		if _, most := here(); most > c.limit || len(e.requests()) != messages {
+			t.Errorf("order %q: up to %d of %d messages were here, want at most %d; %d requests", order, most, messages, c.limit, len(e.requests()))
+		}
+	}
+}
 
-func (plainDelivery) Message() *driver.Message                 { return &driver.Message{} }
-func (plainDelivery) Nak(context.Context, time.Duration) error { return nil }
+func TestServe_BrokerKeepsLonger_Refused(t *testing.T) {
+	b := newBroker()
+	b.horizon = 48 * time.Hour
+	s := serve(t, nil, b, "http://127.0.0.1:1", func(o *Options) { o.Retention = 24 * time.Hour })
+	if err := s.wait(); !input.Is(err) || !strings.HasPrefix(err.Error(), `--retention: "24h0m0s": is shorter than the broker keeps messages, which is for 48h0m0s`) {
+		t.Errorf("got %v", err)
+	}
+	if err := s.Ready(t.Context()); err == nil {
+		t.Error("it is ready")
+	}
+}
 
-// A message that is given back at a stop, and was never sent, has come one time more.
-func TestBounded_BrokerCountsDeliveries_TakesNoMoreThanAreSent(t *testing.T) {
-	for deliveryLimit, want := range map[int]int{0: 8, 3: 4} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBounded(endless{deliveryLimit: deliveryLimit}, &Options{MaxBytes: 1 << 20, Concurrency: 4}, func(driver.Info) error { return nil })
-			if _, err := b.Info(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			next := func() []driver.Delivery {
-				t.Helper()
-				ds, err := b.Next(t.Context(), 8)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return ds
-			}
-			first := next()
-			if len(first) != want {
-				t.Errorf("with the delivery limit %d it takes %d messages, want %d", deliveryLimit, len(first), want)
-			}
-			if deliveryLimit == 0 {
-				return
-			}
-			if ds := next(); len(ds) != 0 {
-				t.Errorf("all places are taken, and it takes %d messages more", len(ds))
-			}
-			if err := first[0].Nak(t.Context(), 0); err != nil {
-				t.Fatal(err)
-			}
-			if ds := next(); len(ds) != 1 {
-				t.Errorf("one place is free, and it takes %d messages", len(ds))
-			}
-			waiter, ok := first[1].(driver.Waiter)
-			if !ok {
-				t.Fatal("its deliveries do not hear that they wait")
-			}
-			waiter.Waits(true) // for another message of its order key
-			if ds := next(); len(ds) != 1 {
-				t.Errorf("one message waits for another, and it takes %d messages", len(ds))
-			}
-			if err := first[1].Nak(t.Context(), 0); err != nil {
-				t.Fatal(err)
-			}
-			waiter.Waits(false) // may come late
-			if ds := next(); len(ds) != 0 {
-				t.Errorf("all places are taken again, and it takes %d messages more", len(ds))
-			}
-		})
+func TestMetrics_Decisions_AreCounted(t *testing.T) {
+	b, e := newBroker(), newEndpoint(t, answers(200))
+	b.publish("k", "", "x")
+	b.publish("k", "", "x")
+	s := serve(t, nil, b, e.URL, nil)
+	b.settled(t)
+	var text strings.Builder
+	eventually(t, "both are counted", func() bool {
+		text.Reset()
+		if _, err := s.Counts().WriteTo(&text); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(text.String(), `semel_message_events_total{event="settled"} 2`)
+	})
+	for _, want := range []string{
+		`semel_message_decisions_total{action="ack",reason="done"} 1`, `semel_message_decisions_total{action="ack",reason="duplicate"} 1`,
+		"semel_service_paused 0", "semel_ready 1", "semel_messages_in_flight 0", `semel_events_total{kind="executed",operation="billing",rule=""} 1`,
+	} {
+		if !strings.Contains(text.String(), want+"\n") {
+			t.Errorf("no %s in\n%s", want, text.String())
+		}
 	}
 }

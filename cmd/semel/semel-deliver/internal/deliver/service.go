@@ -119,7 +119,7 @@ func (s *Service) Serve(ctx context.Context, src driver.Source) error {
 	if err != nil {
 		return err
 	}
-	b := newBounded(src, o, s.begin)
+	b := newBounded(src, o.MaxBytes, o.Sending.MaxBody, s.begin)
 	s.source.Store(b)
 	defer s.announceStop(ctx, b)()
 	sweeping := make(chan struct{})
