@@ -9,7 +9,7 @@ var consoles = []Mutant{
 	{
 		Name: "console: a store that hangs keeps an open page as it was", Rule: "console",
 		Dir: consoleDir, Func: "page.read", Package: consoleDir, Run: "TestRecord_StoreHangs",
-		Old: "p.data(ctx, r)", New: "p.data(r.Context(), r)",
+		Old: "readTime)", New: "time.Hour)",
 	},
 	{
 		Name: "console: an outbox that hangs keeps the calls in doubt away", Rule: "console",
