@@ -34,9 +34,9 @@
 // set, and a receive from a FIFO queue asks for one message, because SQS delivers no second one
 // of its group meanwhile. Make maxReceiveCount greater than MaxAttempts and the number of
 // restarts within a message's life; with the defaults of package consume, 100 is a
-// good value. Messages whose key runs elsewhere, or whose shard of the store is away, are held in
-// addition, and each stop adds one receive to them, too. SQS moves a message without a reason; MaxAttempts and MaxDeliveries
-// send a letter that has one. Serve reads the policy at its start only: start it again
+// good value. Messages whose key runs elsewhere, or whose shard of the store is away, are
+// held in addition, and each stop adds one receive to them, too. SQS moves a message without a
+// reason; MaxAttempts and MaxDeliveries send a letter that has one. Serve reads the policy at its start only: start it again
 // after you add one. Until then Serve goes on to take messages that wait, and its next stop adds a receive to
 // each of them.
 //

@@ -192,5 +192,5 @@ func (s *Store) notesGone(part int, err error) bool {
 
 // errGone is the error at the end of a sweep or list that has found a partition gone.
 func errGone(name string) error {
-	return fmt.Errorf("the partition %s, or several, were dropped since the store was opened; only records of the others were read; open the store again", name)
+	return fmt.Errorf("the partition %s was dropped since the store was opened, perhaps with others; records of the remaining ones were read; open the store again", name)
 }

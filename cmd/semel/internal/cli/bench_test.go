@@ -100,7 +100,7 @@ func cast(t testing.TB, role, upstream string, env ...string) *proc {
 
 // aside is a command that leaves a processor to the others. While the test measures, it
 // leaves them the other one, too, as soon as they want it, as clients on other machines
-// do. What is not installed or not possible is left out.
+// do. A tool that is missing or may not do this is left out.
 func aside(program string) []string {
 	command := []string{program}
 	if tool, err := exec.LookPath("taskset"); err == nil && runtime.NumCPU() > 1 {

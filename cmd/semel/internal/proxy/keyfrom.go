@@ -37,7 +37,7 @@ const (
 var parsing = semaphore.NewWeighted(parseTotal)
 
 // searches reports whether the proxy looks for the key of a request in its body. Without
-// require-key some requests pass without a look: those without a tenant, because a key belongs
+// require-key some requests pass without a look: requests without a tenant, since a key belongs
 // to a tenant, and bodies over the limit that are no JSON.
 func (d *router) searches(to *route, r *http.Request) bool {
 	return to.fromBody && to.protects(r) && !d.scope.Absent(r) && !(r.ContentLength > d.maxBody && hasOtherType(r))
@@ -181,7 +181,7 @@ func (f *fieldReader) object(prefix string) error {
 }
 
 // otherCapitals returns the name on the way to a value that a member has in other capitals.
-// Many services, such as those of encoding/json and ASP.NET Core, read both as one name.
+// Many services, for example with encoding/json or ASP.NET Core, read both as one name.
 func (f *fieldReader) otherCapitals(prefix, name string) (want string, ok bool) {
 	for _, path := range f.paths {
 		if rest, below := strings.CutPrefix(path, prefix); below {
@@ -196,8 +196,7 @@ func (f *fieldReader) otherCapitals(prefix, name string) (want string, ok bool) 
 // otherCapitalsError reports a member that the service may take for another one.
 type otherCapitalsError struct{ want, sent string } // paths
 
-// Error names both spellings. Their letters are those of the option, so that a client may see
-// the text.
+// Error names both spellings. They have the letters of the option, so a client may see the text.
 func (e *otherCapitalsError) Error() string {
 	return fmt.Sprintf("the member %q has the name of the field %q in other capitals, and the service may take one for the other; write %q", e.sent, e.want, e.want)
 }
