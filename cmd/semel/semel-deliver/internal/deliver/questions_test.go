@@ -81,6 +81,7 @@ func TestServe_HookHangs_OtherMessagesAreSent(t *testing.T) {
 			t.Errorf("%s sends no other message while the hook is silent", member)
 		}
 		_ = s.stop()
+		eventually(t, "the hook sees that its caller has gone", func() bool { return asked.Load() == 0 })
 	}
 	if most.Load() > concurrency {
 		t.Errorf("the hook had %d questions at once", most.Load())
