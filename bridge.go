@@ -155,9 +155,13 @@ func (g *Guard) sagaSettlement(x *Execution, o store.Outcome, err error) (store.
 		if pause.NothingRecorded {
 			s.Keep = 0
 		}
-		if pause.Err == nil {
+		switch {
+		case pause.NoAttempt:
+			s.Error = x.lastError
+		case pause.Err == nil:
 			s.Error = ""
-		} else {
+		}
+		if pause.Err != nil {
 			pause.Err = asCause(pause.Err)
 		}
 		return s, EventReleased, err

@@ -30,6 +30,7 @@ type Execution struct {
 	started     instant
 	created     time.Time // of the record, by the store's clock
 	claimed     time.Time // of the claim, by the store's clock; zero in a transaction
+	lastError   string    // of the record when it was claimed
 
 	renewal     *renewal    // nil: there is no lease to renew, as in a transaction
 	mayComplete bool        // Complete may store the outcome early, because it will be kept
@@ -57,7 +58,7 @@ const (
 func (g *Guard) newExecution(r *store.Record, started instant) *Execution {
 	x := &Execution{
 		guard: g, policy: r.Policy, key: r.Key, lease: r.Lease(), attempt: r.Attempt, fingerprint: r.Fingerprint.Sum, started: started,
-		created: r.Created, beginsLife: beganLife(r), interrupted: protocol.DecisionInterrupted(r.Key, r.FormerOwners),
+		created: r.Created, lastError: r.LastError, beginsLife: beganLife(r), interrupted: protocol.DecisionInterrupted(r.Key, r.FormerOwners),
 	}
 	x.own.x, x.journal = x, &x.own
 	return x

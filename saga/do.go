@@ -31,7 +31,7 @@ func (s *Saga[In, Out]) Do(ctx context.Context, tenant, id string, in In) (out O
 	call := semel.Call{Operation: s.name, Tenant: tenant, Key: id, Payload: semel.JSON(in), Wait: patience}
 	for {
 		var fence uint64
-		res, err := s.visit(ctx, call, time.Time{}, store.Owner{}, func(run context.Context, x *semel.Execution) (store.Outcome, error) {
+		res, err := s.visit(ctx, call, time.Time{}, store.Owner{}, nil, func(run context.Context, x *semel.Execution) (store.Outcome, error) {
 			fence = x.Fence()
 			return s.run(ctx, run, 0, x, &in)
 		})
@@ -82,15 +82,25 @@ func (c *core) waitUntil(ctx context.Context, k store.Key, fence uint64, wait ti
 // yet; start it again, after RetryAfter of the *semel.Error if its process has died.
 func (s *Saga[In, Out]) Start(ctx context.Context, tenant, id string, in In) error {
 	call := semel.Call{Operation: s.name, Tenant: tenant, Key: id, Payload: semel.JSON(in)}
-	_, err := s.visit(ctx, call, time.Time{}, store.Owner{}, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
-		r := newRun(&s.core, &s.rules, x)
+	var r *Run
+	unchanged := func(x *semel.Execution) error {
+		return &handlererr.Pause{NoAttempt: true, Attempt: max(0, x.Attempt()-1)}
+	}
+	isStarted := func(ctx context.Context, x *semel.Execution) error {
+		r = newRun(&s.core, &s.rules, x)
 		if err := r.load(ctx); err != nil {
-			return store.Outcome{}, r.interrupted(err)
+			return r.interrupted(err)
 		}
+		if r.recorded[inputStep] != nil {
+			return unchanged(x) // so that a saga that waits for its next attempt goes on waiting
+		}
+		return nil
+	}
+	_, err := s.visit(ctx, call, time.Time{}, store.Owner{}, isStarted, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		if _, err := s.input(ctx, r, &in); err != nil {
 			return store.Outcome{}, r.interrupted(err)
 		}
-		return store.Outcome{}, &handlererr.Pause{Attempt: max(0, x.Attempt()-1)}
+		return store.Outcome{}, unchanged(x)
 	})
 	if pause, ok := errors.AsType[*handlererr.Pause](err); ok {
 		err = pause.Err

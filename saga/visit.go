@@ -25,17 +25,24 @@ const stuckLook = 10 * time.Minute
 //   - It is due when the lease of the run can have expired, at the latest.
 //   - It is dropped only after the saga has ended.
 //
-// A saga that an operator's interrupted decision leaves stuck keeps the timer that it has.
+// A saga that an operator's interrupted decision leaves stuck keeps the timer that it has. So
+// does one for which look, which may be nil, returns an error: look changes nothing, and visit
+// ends with that error.
 //
 // So a saga that has begun and not ended is always found. A timer that is early costs a
 // look at the record. If the caller has set the timer already, version is its version.
-func (c *core) visit(ctx context.Context, call semel.Call, created time.Time, version store.Owner, fn semel.Handler) (semel.Result, error) {
+func (c *core) visit(ctx context.Context, call semel.Call, created time.Time, version store.Owner, look func(context.Context, *semel.Execution) error, fn semel.Handler) (semel.Result, error) {
 	key := c.key(call.Tenant, call.Key)
 	claimed, began := false, time.Now()
 	var fence uint64
 	res, err := c.driver.RunSaga(ctx, call, created, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		if methods(x).Interrupted() {
 			return store.Outcome{}, c.undecided(ctx, key)
+		}
+		if look != nil {
+			if err := look(ctx, x); err != nil {
+				return store.Outcome{}, err
+			}
 		}
 		if version == (store.Owner{}) {
 			next, err := c.makeTimer(ctx, key)

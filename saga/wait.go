@@ -177,17 +177,24 @@ func (s *Saga[In, Out]) Send(ctx context.Context, tenant, id, event string, v an
 	}
 	call := semel.Call{Operation: s.name, Tenant: tenant, Key: id, Payload: semel.NoPayload(), Wait: patience}
 	kept := false
-	record := func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
-		r := newRun(&s.core, &s.rules, x)
+	var r *Run
+	canCount := func(ctx context.Context, x *semel.Execution) error {
+		r = newRun(&s.core, &s.rules, x)
 		if err := r.load(ctx); err != nil {
-			return store.Outcome{}, r.interrupted(err)
+			return r.interrupted(err)
 		}
 		switch {
 		case r.recorded[inputStep] == nil:
-			return store.Outcome{}, &handlererr.Pause{NothingRecorded: true, Err: fail(store.ErrNotFound, nil)}
+			return &handlererr.Pause{NothingRecorded: true, Err: fail(store.ErrNotFound, nil)}
 		case r.recorded[event] != nil || r.recorded[backStep] != nil && r.recorded[event+eventPart] == nil:
-			return store.Outcome{}, &handlererr.Pause{Attempt: r.attempts(), Err: fail(ErrEnded, nil)}
+			return &handlererr.Pause{NoAttempt: true, Attempt: r.attempts(), Err: fail(ErrEnded, nil)}
+		case r.recorded[event+eventPart] != nil: // so that a saga that waits for its next attempt goes on waiting
+			kept = true
+			return &handlererr.Pause{NoAttempt: true, Attempt: r.attempts()}
 		}
+		return nil
+	}
+	record := func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		_, err := s.guard.Run(ctx, x.Step(event+eventPart), func(context.Context, *semel.Execution) (store.Outcome, error) {
 			o, err := r.driver.Encode(v)
 			if err == nil {
@@ -199,10 +206,10 @@ func (s *Saga[In, Out]) Send(ctx context.Context, tenant, id, event string, v an
 			return o, err
 		})
 		kept = err == nil
-		return store.Outcome{}, &handlererr.Pause{Attempt: r.attempts(), Err: err}
+		return store.Outcome{}, &handlererr.Pause{NoAttempt: true, Attempt: r.attempts(), Err: err}
 	}
 	for again := true; again; {
-		_, err = s.visit(ctx, call, f.Record.Created, store.Owner{}, record)
+		_, err = s.visit(ctx, call, f.Record.Created, store.Owner{}, canCount, record)
 		_, claimed := errors.AsType[*handlererr.Pause](err)
 		// The run that Send has waited for may have failed.
 		again = !claimed && (errors.Is(err, semel.ErrReleased) || errors.Is(err, semel.ErrInProgress) && retry.Pause(ctx, look))

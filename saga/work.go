@@ -210,7 +210,7 @@ func (s *Saga[In, Out]) work(ctx context.Context, t store.Timer, drain time.Dura
 		call.Tenant = semel.Shared
 	}
 	// The errors of the run are events of the Guard, and the timer brings the saga back.
-	_, _ = s.visit(ctx, call, r.Created, t.Version, func(run context.Context, x *semel.Execution) (store.Outcome, error) {
+	_, _ = s.visit(ctx, call, r.Created, t.Version, nil, func(run context.Context, x *semel.Execution) (store.Outcome, error) {
 		return s.run(ctx, run, drain, x, nil)
 	})
 	return nil

@@ -16,6 +16,9 @@ type Pause struct {
 	NothingRecorded bool
 	// Err is why the attempt failed. Nil: it waits for a time or an event.
 	Err error
+	// NoAttempt is true if the definition was not called: Err is for the caller only, and the
+	// record keeps the error of the last attempt.
+	NoAttempt bool
 }
 
 // Error implements error.

@@ -132,4 +132,19 @@ var sagaRecords = []Mutant{
 		Dir: flow, Func: "checkStep", Package: flow, Run: "TestNew_StepNameLeavesNoRoomForAdditions",
 		Old: "len(name) > maxStep", New: "len(name) > names.Max",
 	},
+	{
+		Name: "saga: a repeated Start makes a saga due that waits for its next attempt", Rule: "saga 4",
+		Dir: flow, Func: "(*Saga).Start", Package: flow, Run: "TestRepeat_SagaWaitsForNextAttempt",
+		Old: "if r.recorded[inputStep] != nil {", New: "if false {",
+	},
+	{
+		Name: "saga: a repeated Send makes a saga due that waits for its next attempt", Rule: "saga 4",
+		Dir: flow, Func: "(*Saga).Send", Package: flow, Run: "TestRepeat_SagaWaitsForNextAttempt",
+		Old: "case r.recorded[event+eventPart] != nil:", New: "case false:",
+	},
+	{
+		Name: "saga: a refused event replaces the error of the last attempt", Rule: "saga 4",
+		Dir: core, Func: "(*Guard).sagaSettlement", Package: flow, Run: "TestRepeat_SagaWaitsForNextAttempt",
+		Old: "case pause.NoAttempt:", New: "case false && pause.NoAttempt:",
+	},
 }
