@@ -134,6 +134,15 @@ func (r *Record) Later(o *Record) bool {
 	return r.Fence > o.Fence || r.Fence == o.Fence && r.Updated.After(o.Updated)
 }
 
+// IsAnswer reports whether callers act on what the record says: a completed or failed one has
+// their outcome, and Reserve gives out a token for a reservation, for a record in doubt, and for
+// a claim that is not the first one since the record was inserted. A store whose acknowledged
+// changes must survive a fail-over confirms such a record before it shows it.
+func (r *Record) IsAnswer() bool {
+	laterClaim := r.State == Processing && r.Fence > uint64(max(0, Micros(r.Created)))
+	return r.State.Terminal() || r.State == Started || r.State == Unknown || laterClaim
+}
+
 // Expired reports whether r has expired at the time now. An expired record counts
 // as absent, although a sweep may not have removed it yet.
 func (r *Record) Expired(now time.Time) bool { return !r.Expires.IsZero() && !now.Before(r.Expires) }

@@ -175,7 +175,7 @@ func (c *claimAnswer) found(p *store.Proposal) (r reading, err error) {
 		return r, err
 	}
 	r.Found = p.Found(&f.Record, f.Now)
-	r.unconfirmed = r.Won || c.hasStandby && answers(&r.Record)
+	r.unconfirmed = r.Won || c.hasStandby && r.Record.IsAnswer()
 	return r, nil
 }
 

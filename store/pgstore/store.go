@@ -257,25 +257,17 @@ func (s *session) get(ctx context.Context, key store.Key) (r reading, err error)
 		return r, err
 	}
 	r.Found, err = w.Found(key, now)
-	r.unconfirmed = hasStandby && answers(&r.Record)
+	r.unconfirmed = hasStandby && r.Record.IsAnswer()
 	return r, err
 }
 
 // reading is a record as a statement has found or written it.
 type reading struct {
 	store.Found
-	// unconfirmed: the record answers the caller, and was not written by this
+	// unconfirmed: the record answers the caller (Record.IsAnswer), and was not written by this
 	// statement. The commit that wrote it may be visible although the synchronous
 	// standby does not have it, because somebody cancelled its wait. See confirm.
 	unconfirmed bool
-}
-
-// answers reports whether a record answers a caller: a completed or failed one by its outcome,
-// and by the token that Reserve gives out, a reservation, a parked record, and a claim that is
-// not the first one since the record was inserted.
-func answers(r *store.Record) bool {
-	laterClaim := r.State == store.Processing && r.Fence > uint64(max(0, store.Micros(r.Created)))
-	return r.State.Terminal() || r.State == store.Started || r.State == store.Unknown || laterClaim
 }
 
 // confirmed is the record of r, after it is confirmed. If a record that answers a caller cannot
@@ -287,7 +279,7 @@ func (s *Store) confirmed(ctx context.Context, what string, r reading, err error
 	}
 	if r.unconfirmed {
 		if err := s.confirm(ctx); err != nil {
-			if !answers(&r.Record) || r.Won && r.Record.State == store.Processing {
+			if !r.Record.IsAnswer() || r.Won && r.Record.State == store.Processing {
 				return store.Found{}, pgwire.Explain(what, err)
 			}
 			r.Record.Outcome = store.Outcome{}

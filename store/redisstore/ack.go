@@ -187,11 +187,11 @@ end
 return out
 `
 
-// requireConfirmed returns the record that a call has found. If the record is completed or
-// failed, the call has rewritten its first byte (see luaConfirm). If too few acknowledged
-// that write, the error is ErrUnconfirmed, and the record comes without its outcome.
+// requireConfirmed returns the record that a call has found. If callers act on the record
+// (Record.IsAnswer), the call has rewritten its first byte (see luaConfirm). If too few
+// acknowledged that write, the error is ErrUnconfirmed, and the record comes without its outcome.
 func requireConfirmed(f store.Found, c *call) (store.Found, error) {
-	if c.ackErr == nil || !f.Record.State.Terminal() {
+	if c.ackErr == nil || !f.Record.IsAnswer() {
 		return f, nil
 	}
 	return withoutOutcome(f), fmt.Errorf("%w: %w", ErrUnconfirmed, c.ackErr)

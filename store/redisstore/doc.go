@@ -80,8 +80,8 @@
 // ErrUnconfirmed.
 //
 // With Options.Replicas or Options.Fsync, a completed or failed record answers a caller
-// only after enough servers have acknowledged it. The store rewrites its first byte,
-// unchanged, and waits for that write. In a claim that adds no round trip; a [Store.Get] of such a
+// only after enough servers have acknowledged it, and Reserve gives out the token of a record
+// only then. The store rewrites the record's first byte, unchanged, and waits for that write. In a claim that adds no round trip; a [Store.Get] of such a
 // record, as of a waiting duplicate, takes a second one. If too few acknowledge it, the
 // error is ErrUnconfirmed: a Guard reports ErrUnavailable, and HTTP 503. So duplicates of
 // old calls are not answered either while the replicas are away. Package nearcache in front

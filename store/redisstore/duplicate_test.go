@@ -33,7 +33,7 @@ func TestDuplicate_ReplicaHasNoOutcome_IsNotAnswered(t *testing.T) {
 	if err := s.Settle(t.Context(), first.Lease(), completion("receipt")); !errors.Is(err, ErrUnconfirmed) {
 		t.Fatalf("the settlement: %v, want ErrUnconfirmed", err)
 	}
-	refusesDuplicates(t, first, func() *Store { return s })
+	refusesDuplicates(t, first, store.Completed, func() *Store { return s })
 	f.Master.Kill()
 	if err := f.Promoted(); err != nil {
 		t.Fatal(err)
@@ -56,6 +56,47 @@ func TestDuplicate_ReplicaHasNoOutcome_IsNotAnswered(t *testing.T) {
 // before it, so the commands are counted, too.)
 func TestDuplicate_ReplicaHangs_IsNotAnswered(t *testing.T) {
 	t.Parallel()
+	settled := func(state store.State) func(*Store) store.Record {
+		return func(plain *Store) store.Record {
+			r, end := claim(t, plain, "k"), completion("receipt")
+			end.State = state
+			if err := plain.Settle(t.Context(), r.Lease(), end); err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+	}
+	changed := func(state store.State) func(*Store) store.Record {
+		return func(plain *Store) store.Record {
+			r, next := claim(t, plain, "k"), proposal("k")
+			next.State = state
+			if _, err := plain.Swap(t.Context(), r.Seen(), next); err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+	}
+	for name, c := range map[string]struct {
+		make  func(plain *Store) (first store.Record)
+		state store.State
+	}{
+		"completed": {settled(store.Completed), store.Completed}, "failed": {settled(store.Failed), store.Failed},
+		"parked": {changed(store.Unknown), store.Unknown}, "taken over": {changed(store.Processing), store.Processing},
+		"reserved": {func(plain *Store) store.Record {
+			p := proposal("k")
+			p.State = store.Started
+			f, err := plain.Claim(t.Context(), p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return f.Record
+		}, store.Started},
+	} {
+		t.Run(name, func(t *testing.T) { refusesDuplicatesWhileReplicaHangs(t, c.make, c.state) })
+	}
+}
+
+func refusesDuplicatesWhileReplicaHangs(t *testing.T, makeRecord func(plain *Store) store.Record, state store.State) {
 	master := redistest.Start(t, "--repl-diskless-sync-delay", "0")
 	replica := redistest.Start(t, "--replicaof", "127.0.0.1 "+itoa(master.Port()))
 	c := clientAt(t, master.URL())
@@ -69,15 +110,11 @@ func TestDuplicate_ReplicaHangs_IsNotAnswered(t *testing.T) {
 	}
 	replica.Freeze()
 	defer replica.Thaw()
-	plain := openOn(t, c, nil)
-	held := claim(t, plain, "k")
-	if err := plain.Settle(t.Context(), held.Lease(), completion("receipt")); err != nil {
-		t.Fatal(err)
-	}
+	held := makeRecord(openOn(t, c, &Options{AllowPark: true}))
 	questions := 0
-	refusesDuplicates(t, held, func() *Store {
+	refusesDuplicates(t, held, state, func() *Store {
 		questions++
-		return openOn(t, clientAt(t, master.URL()), &Options{Replicas: 1, AckTimeout: 50 * time.Millisecond})
+		return openOn(t, clientAt(t, master.URL()), &Options{Replicas: 1, AckTimeout: 50 * time.Millisecond, AllowPark: true})
 	})
 	stats := c.Info(t.Context(), "commandstats").Val()
 	if writes := fmt.Sprintf("cmdstat_setrange:calls=%d,", questions); !strings.Contains(stats, writes) {
@@ -85,17 +122,23 @@ func TestDuplicate_ReplicaHangs_IsNotAnswered(t *testing.T) {
 	}
 }
 
-// refusesDuplicates asks in each way for the record of a settled claim.
-func refusesDuplicates(t *testing.T, held store.Record, open func() *Store) {
+// refusesDuplicates asks in each way for the record of a claim that is in a state by now. Get
+// answers nobody about a call in flight.
+func refusesDuplicates(t *testing.T, held store.Record, state store.State, open func() *Store) {
 	t.Helper()
+	other := held.Seen()
+	other.Fence++
 	for way, ask := range map[string]func(s *Store) (store.Found, error){
 		"Claim":   func(s *Store) (store.Found, error) { return s.Claim(t.Context(), proposal("k")) },
 		"Get":     func(s *Store) (store.Found, error) { return s.Get(t.Context(), held.Key) },
-		"Swap":    func(s *Store) (store.Found, error) { return s.Swap(t.Context(), held.Seen(), proposal("k")) },
+		"Swap":    func(s *Store) (store.Found, error) { return s.Swap(t.Context(), other, proposal("k")) },
 		"Receive": func(s *Store) (store.Found, error) { return s.Receive(t.Context(), held, nil) },
 	} {
+		if way == "Get" && !state.Terminal() {
+			continue
+		}
 		f, err := ask(open())
-		if !errors.Is(err, ErrUnconfirmed) || f.Won || f.Record.State != store.Completed || f.Record.Outcome.Body != nil {
+		if !errors.Is(err, ErrUnconfirmed) || f.Won || f.Record.State != state || f.Record.Outcome.Body != nil {
 			t.Errorf("%s: won %v, state %v, %q, error %v; want a record without its outcome, and ErrUnconfirmed", way, f.Won, f.Record.State, f.Record.Outcome.Body, err)
 		}
 	}
@@ -277,5 +320,61 @@ func TestRoundTrips_Confirmation_CostsNoneForClaims(t *testing.T) {
 		if got := get(t, s, "done"); string(got.Outcome.Body) != "x" {
 			t.Errorf("Replicas %d: after the confirmation the outcome is %q", replicas, got.Outcome.Body)
 		}
+	}
+}
+
+// A record that no replica has is there: a reservation, a call in doubt, or a claim that was
+// taken over. After a fail-over the token of such a record would have expired.
+func TestReserve_RecordUnconfirmed_NoTicket(t *testing.T) {
+	s, other := doubtful(t)
+	call := func(key string) semel.Call {
+		return semel.Call{Operation: "op", Tenant: "tenant", Key: key, Payload: semel.NoPayload()}
+	}
+	guard := func(st store.Store) *semel.Guard {
+		g, err := semel.New(st, &semel.Options{StoreTimeout: 5 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	if _, err := guard(other).Reserve(t.Context(), call("reserved")); err != nil {
+		t.Fatal(err)
+	}
+	for key, state := range map[string]store.State{"parked": store.Unknown, "taken over": store.Processing} {
+		first := proposal(key)
+		first.Key, first.Fingerprint = store.Key{Operation: "op", Tenant: "tenant", Value: key}, store.Fingerprint{}
+		f, err := other.Claim(t.Context(), first)
+		if err != nil || !f.Won {
+			t.Fatalf("%s: won %v, %v", key, f.Won, err)
+		}
+		next := first
+		next.State, next.Owner, next.Attempt = state, store.Owner{7}, 2
+		if _, err := other.Swap(t.Context(), f.Record.Seen(), next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, key := range []string{"reserved", "parked", "taken over"} {
+		if ticket, err := guard(s).Reserve(t.Context(), call(key)); !errors.Is(err, semel.ErrUnavailable) || ticket.Token != "" {
+			t.Errorf("%s, without a replica: ticket %+v, %v; want ErrUnavailable", key, ticket, err)
+		}
+	}
+	s.client.AddHook(&waitHook{after: func(int) int64 { return 1 }})
+	for _, key := range []string{"reserved", "parked", "taken over"} {
+		if ticket, err := guard(s).Reserve(t.Context(), call(key)); err != nil || ticket.Token == "" {
+			t.Errorf("%s, with a replica: ticket %+v, %v", key, ticket, err)
+		}
+	}
+}
+
+// Another question about a claim in progress changes nothing, and nobody acts on its answer.
+func TestClaim_FirstClaimInProgress_IsNotConfirmed(t *testing.T) {
+	c := clientAt(t, redistest.Start(t).URL())
+	s := openOn(t, c, &Options{Replicas: 1, AckTimeout: 10 * time.Millisecond})
+	claim(t, openOn(t, c, nil), "k")
+	if f, err := s.Claim(t.Context(), proposal("k")); err != nil || f.Won || f.Record.State != store.Processing {
+		t.Errorf("won %v, state %v, error %v", f.Won, f.Record.State, err)
+	}
+	if stats := c.Info(t.Context(), "commandstats").Val(); strings.Contains(stats, "cmdstat_setrange") {
+		t.Errorf("a first claim that is in progress was written again:\n%s", stats)
 	}
 }

@@ -19,7 +19,7 @@ const stepHead = 16
 const luaStep = luaStart + luaSteps + `
 for i = 1, n do
 	local arg, v = 3 * i - 2, call('GET', KEYS[i])
-	if not v or sub(v, 1, 25) ~= ARGV[arg] or byte(v, 58) ~= 2 then
+	if not v or sub(v, 1, 25) ~= ARGV[arg] or byte(v, 58) ~= PROCESSING then
 		out[i + 1] = 0
 	else
 		local name, data = ARGV[arg + 1], ARGV[arg + 2]

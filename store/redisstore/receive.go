@@ -11,7 +11,7 @@ import (
 // luaReceive. ARGV of a record: the whole record. The answer is 1 if it was written, or
 // the record that is there, which is as late. The last of KEYS is the set of the records
 // in doubt.
-const luaReceive = luaStart + luaPut + `
+const luaReceive = luaStart + luaPut + luaIsAnswer + `
 n = n - 1
 for i = 1, n do
 	local v, old = ARGV[i], call('GET', KEYS[i])
@@ -24,11 +24,11 @@ for i = 1, n do
 	if later then
 		local expires = unpack_('>i8', v, 42)
 		local linger = expires ~= 0 and string.format('%.0f', math.max(1, math.ceil((expires - now) / 1000) + LINGER))
-		if byte(v, 58) == 6 then call('SADD', KEYS[n + 2], KEYS[i]) else call('SREM', KEYS[n + 2], KEYS[i]) end
+		if byte(v, 58) == UNKNOWN then call('SADD', KEYS[n + 2], KEYS[i]) else call('SREM', KEYS[n + 2], KEYS[i]) end
 		put(KEYS[i], v, fence, expires, linger)
 		out[i + 1] = 1
 	else
-		if ACKED and (old == v or byte(old, 58) == 3 or byte(old, 58) == 4) then call('SETRANGE', KEYS[i], 0, sub(old, 1, 1)) end
+		if ACKED and (old == v or is_answer(old)) then call('SETRANGE', KEYS[i], 0, sub(old, 1, 1)) end
 		out[i + 1] = old
 	end
 end

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/semel-go/semel/store"
 )
 
 // script is one atomic step on the server, for one record or many. KEYS holds
@@ -53,7 +55,7 @@ local ends, expires = tonumber(ARGV[1]), tonumber(ARGV[2])
 local linger = expires and string.format('%.0f', math.max(1, math.ceil(expires / 1000) + LINGER))
 ends, expires = ends and now + ends or 0, expires and now + expires or 0
 local times = pack('>i8i8i8', ends, expires, now) .. ARGV[3]
-local doubts = byte(ARGV[3]) == 6
+local doubts = byte(ARGV[3]) == UNKNOWN
 if doubts then n = n - 1 end
 `
 
@@ -88,13 +90,22 @@ local function steps_of(v)
 end
 `
 
+// luaIsAnswer is Record.IsAnswer.
+const luaIsAnswer = `
+local function is_answer(v)
+	local state = byte(v, 58)
+	local later_claim = state == PROCESSING and sub(v, 18, 25) ~= sub(v, 26, 33)
+	return state == COMPLETED or state == FAILED or state == STARTED or state == UNKNOWN or later_claim
+end
+`
+
 // luaClaim. ARGV of a record: format + owner; all after the attempt. The answer
 // for a record is the fence that it was inserted with, or the record that is
 // there. If all are new, and do not expire, one MSETNX inserts them. A server
 // that refuses writes fails that MSETNX even if the records exist, so that its
 // error is ignored and the records are read. One write confirms all records that need
 // it (see luaConfirm).
-const luaClaim = luaStart + luaTimes + `
+const luaClaim = luaStart + luaTimes + luaIsAnswer + `
 local fence = now
 local swept = call('GET', KEYS[n + 1])
 if swept and tonumber(swept) >= now then fence = tonumber(swept) + 1 end
@@ -116,7 +127,7 @@ for i = 1, n do
 	elseif not old then
 		old = call('SET', KEYS[i], all[2 * i], 'NX', 'GET')
 		if doubts and not old then call('SADD', KEYS[n + 2], KEYS[i]) end
-	elseif ACKED and (byte(old, 58) == 3 or byte(old, 58) == 4 or sub(old, 1, 17) == ARGV[2 * i + 2] and byte(old, 58) == byte(ARGV[3])) then
+	elseif ACKED and (is_answer(old) or sub(old, 1, 17) == ARGV[2 * i + 2] and byte(old, 58) == byte(ARGV[3])) then
 		again = i
 	end
 	out[i + 1] = old or fence
@@ -130,7 +141,7 @@ return out
 // the new fence and the time of creation if the record was replaced, or the
 // record that is there, or false if there is none. The last of KEYS is always the set
 // of the records in doubt, because the change may end a doubt.
-const luaSwap = luaStart + luaTimes + luaPut + luaSteps + `
+const luaSwap = luaStart + luaTimes + luaPut + luaSteps + luaIsAnswer + `
 if not doubts then n = n - 1 end
 for i = 1, n do
 	local arg = 5 * i - 1
@@ -139,7 +150,7 @@ for i = 1, n do
 		out[i + 1] = false
 	elseif #v < 70 or sub(v, 1, 25) ~= ARGV[arg + 2] or sub(v, 34, 49) .. sub(v, 58, 58) ~= ARGV[arg + 3] then
 		out[i + 1] = v
-		if ACKED and (byte(v, 58) == 3 or byte(v, 58) == 4 or sub(v, 1, 17) == ARGV[arg] and byte(v, 58) == byte(ARGV[3])) then
+		if ACKED and (is_answer(v) or sub(v, 1, 17) == ARGV[arg] and byte(v, 58) == byte(ARGV[3])) then
 			call('SETRANGE', KEYS[i], 0, sub(v, 1, 1))
 		end
 	else
@@ -152,7 +163,7 @@ for i = 1, n do
 		end
 		if doubts then
 			call('SADD', KEYS[n + 2], KEYS[i])
-		elseif byte(v, 58) == 6 then
+		elseif byte(v, 58) == UNKNOWN then
 			call('SREM', KEYS[n + 2], KEYS[i])
 		end
 		put(KEYS[i], ARGV[arg] .. pack('>i8i8', fence, created) .. times .. rest, fence, expires, linger)
@@ -173,7 +184,7 @@ for i = 1, n do
 		out[i + 1] = 0
 	elseif sub(v, 1, 25) ~= ARGV[arg] then
 		out[i + 1] = byte(v, 1) == byte(ARGV[arg]) and 0 or v
-	elseif byte(v, 58) ~= 2 then
+	elseif byte(v, 58) ~= PROCESSING then
 		out[i + 1] = v
 		if ACKED and byte(v, 58) == byte(ARGV[3]) then call('SET', KEYS[i], v, 'KEEPTTL') end
 	else
@@ -191,7 +202,7 @@ return done == n and {now, 1} or out
 const luaRenew = luaStart + luaTimes + `
 for i = 1, n do
 	local head = call('GETRANGE', KEYS[i], 0, 57)
-	if sub(head, 1, 25) == ARGV[i + 3] and byte(head, 58) == 2 then
+	if sub(head, 1, 25) == ARGV[i + 3] and byte(head, 58) == PROCESSING then
 		call('SETRANGE', KEYS[i], 33, times)
 		out[i + 1] = 1
 	else
@@ -217,11 +228,11 @@ for i = 1, n do
 	out[i + 1] = 0
 	if #head == 58 and byte(head, 1) == 1 then
 		local state, expires = byte(head, 58), unpack_('>i8', head, 42)
-		if state >= 3 and state <= 5 and expires ~= 0 and expires <= now then
+		if (state == RELEASED or state == COMPLETED or state == FAILED) and expires ~= 0 and expires <= now then
 			call('DEL', KEYS[i])
 			raise_swept_fence(unpack_('>I8', head, 18))
 			out[i + 1] = 1
-		elseif state <= 2 and unpack_('>i8', head, 34) <= now then
+		elseif (state == STARTED or state == PROCESSING) and unpack_('>i8', head, 34) <= now then
 			out[i + 1] = call('GET', KEYS[i])
 		end
 	end
@@ -254,7 +265,11 @@ return out
 // newScripts returns the scripts of a store with these options.
 func newScripts(o *Options) *scriptSet {
 	acked := strconv.FormatBool(o.waitsForAcks())
-	fill := strings.NewReplacer("CLOCK", o.clock, "LINGER", strconv.FormatInt(int64(o.Linger/time.Millisecond), 10), "ACKED", acked)
+	words := []string{"CLOCK", o.clock, "LINGER", strconv.FormatInt(int64(o.Linger/time.Millisecond), 10), "ACKED", acked}
+	for _, state := range []store.State{store.Started, store.Processing, store.Released, store.Completed, store.Failed, store.Unknown} {
+		words = append(words, strings.ToUpper(state.String()), strconv.Itoa(int(state)))
+	}
+	fill := strings.NewReplacer(words...)
 	complete := func(sc script) script {
 		shared := "0"
 		if sc.hasSweptFence {

@@ -71,7 +71,7 @@ func TestReplicaAway_ErasureBegunAgain_IsNotDone(t *testing.T) {
 	}
 }
 
-// What Confirm writes is no record, and ends by itself.
+// The Redis key that Confirm writes is not listed as a record, and expires.
 func TestConfirm_ReplicaThere_NoRecordIsAdded(t *testing.T) {
 	t.Parallel()
 	f := redistest.StartFailover(t, redistest.Fast...)

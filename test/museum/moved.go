@@ -134,7 +134,7 @@ var moves = []Mutant{
 	{
 		Name: "Redis: a received doubt is not listed", Rule: "listed",
 		Dir: fast, Func: "const luaReceive", Package: fast, Run: "TestConformance$/receive",
-		Old: "if byte(v, 58) == 6 then", New: "if byte(v, 58) == 7 then",
+		Old: "if byte(v, 58) == UNKNOWN then", New: "if byte(v, 58) == 7 then",
 	},
 	{
 		Name: "DynamoDB: a copy overwrites", Rule: "moved",

@@ -20,7 +20,7 @@ var postgreses = []Mutant{
 	{
 		Name: "PostgreSQL: a completed record that is not confirmed counts as no record", Rule: "rule 11",
 		Dir: postgres, Func: "(*Store).confirmed", Package: postgres, Run: "TestStandbyAway_UnprotectedOnOutage",
-		Old: "if !answers(&r.Record) ||", New: "if true ||",
+		Old: "if !r.Record.IsAnswer() ||", New: "if true ||",
 	},
 	{
 		Name: "PostgreSQL: a batch settles what is settled", Rule: "rule 8",
@@ -133,8 +133,8 @@ var postgreses = []Mutant{
 	},
 	{
 		Name: "PostgreSQL: a ticket is given for a reservation that the standby may not have", Rule: "durable",
-		Dir: postgres, Func: "answers", Package: postgres, Run: "TestStandbyAway_WaitCancelled",
-		Old: "|| r.State == store.Started", New: "",
+		Dir: seam, Func: "(*Record).IsAnswer", Package: postgres, Run: "TestStandbyAway_WaitCancelled",
+		Old: "|| r.State == Started", New: "",
 	},
 	{
 		Name: "PostgreSQL: an erasure is sent again, and is not confirmed", Rule: "durable",

@@ -65,12 +65,12 @@ var postgresEnds = []Mutant{
 	},
 	{
 		Name: "PostgreSQL: a ticket is given for a parked record that the standby may not have", Rule: "durable",
-		Dir: postgres, Func: "answers", Package: postgres, Run: "TestStandbyAway_ReserveFindsUnconfirmed_NoTicket",
-		Old: "|| r.State == store.Unknown", New: "",
+		Dir: seam, Func: "(*Record).IsAnswer", Package: postgres, Run: "TestStandbyAway_ReserveFindsUnconfirmed_NoTicket",
+		Old: "|| r.State == Unknown", New: "",
 	},
 	{
 		Name: "PostgreSQL: a ticket is given for a claim that the standby may not have", Rule: "durable",
-		Dir: postgres, Func: "answers", Package: postgres, Run: "TestStandbyAway_ReserveFindsUnconfirmed_NoTicket",
-		Old: "r.State == store.Processing &&", New: "r.State == store.Processing && r.Created.IsZero() &&",
+		Dir: seam, Func: "(*Record).IsAnswer", Package: postgres, Run: "TestStandbyAway_ReserveFindsUnconfirmed_NoTicket",
+		Old: "r.State == Processing &&", New: "r.State == Processing && r.Created.IsZero() &&",
 	},
 }

@@ -267,7 +267,7 @@ var postgresTxs = []Mutant{
 	{
 		Name: "PostgreSQL, standby: a duplicate gets an outcome that the standby does not have", Rule: "durable",
 		Dir: postgres, Func: "(*claimAnswer).found", Package: postgres, Run: "TestStandbyAway_WaitCancelled_NothingAcknowledged",
-		Old: "c.hasStandby && answers(&r.Record)", New: "c.hasStandby && r.Record.State == store.Started",
+		Old: "c.hasStandby && r.Record.IsAnswer()", New: "c.hasStandby && r.Record.State == store.Started",
 	},
 	{
 		Name: "PostgreSQL, standby: a claim that is sent again and is recognized is taken for a durable one", Rule: "durable",

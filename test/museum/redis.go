@@ -87,7 +87,22 @@ var redises = []Mutant{
 	{
 		Name: "Redis: a duplicate waits for a write of its connection and not for the outcome", Rule: "rule 9",
 		Dir: fast, Func: "const luaClaim", Package: fast, Run: "TestDuplicate_ReplicaHangs_IsNotAnswered",
-		Old: "byte(old, 58) == 3 or byte(old, 58) == 4 or", New: "",
+		Old: "is_answer(old) or", New: "",
+	},
+	{
+		Name: "Redis: a final failure is answered before a replica has it", Rule: "rule 9",
+		Dir: fast, Func: "const luaClaim", Package: fast, Run: "TestDuplicate_ReplicaHangs_IsNotAnswered",
+		Old: "is_answer(old) or", New: "is_answer(old) and byte(old, 58) ~= FAILED or",
+	},
+	{
+		Name: "Redis: a ticket waits for a write of its connection and not for the record", Rule: "durable",
+		Dir: fast, Func: "const luaClaim", Package: fast, Run: "TestDuplicate_ReplicaHangs_IsNotAnswered",
+		Old: "is_answer(old) or", New: "is_answer(old) and (byte(old, 58) == COMPLETED or byte(old, 58) == FAILED) or",
+	},
+	{
+		Name: "Redis: a ticket is given for a record that no replica has", Rule: "durable", Parent: "PostgreSQL, where it was mended first",
+		Dir: fast, Func: "requireConfirmed", Package: fast, Run: "TestReserve_RecordUnconfirmed_NoTicket",
+		Old: "!f.Record.IsAnswer()", New: "!f.Record.State.Terminal()",
 	},
 	{
 		Name: "Redis: a waiting duplicate reads an outcome that no replica has", Rule: "rule 9",
