@@ -101,6 +101,18 @@ func (c *clock) check() error {
 	return nil
 }
 
+// stepped reports whether the wall clock was set since the last reply: it differs by more than
+// half of MaxSkew from the times that the server can have by that reply and the monotonic clock.
+func (c *clock) stepped() bool {
+	last := c.last.Load()
+	if !c.checksServer || last == nil {
+		return false
+	}
+	now := c.now().Round(0)
+	earliest, latest := last.date.Add(time.Since(last.arrived)), last.date.Add(time.Second+time.Since(last.sent))
+	return now.Before(earliest.Add(-c.skew/2)) || now.After(latest.Add(c.skew/2))
+}
+
 // settleTime is the time to write into a change that does not depend on a lease: this
 // process's clock or, if that is known to be wrong, the server's, to a second.
 func (s *Store) settleTime(ctx context.Context) time.Time {
@@ -151,10 +163,10 @@ func (c *clock) checkFor(state store.State) error {
 
 // checkClock is checkFor, with a new look at the server's clock if the last one
 // was bad: a refused call sends nothing that could show that the clock is right
-// again. It also looks before the first claim of a process: if the clock is wrong, the
-// reply to a claim shows it too late.
+// again. It also looks before the first claim of a process, and after the clock was set: if
+// the clock is wrong, the reply to a claim shows it too late.
 func (s *Store) checkClock(ctx context.Context, state store.State) error {
-	unknown := s.clock.checksServer && !s.clock.hasReply.Load() && needsClock(state)
+	unknown := needsClock(state) && s.clock.checksServer && (!s.clock.hasReply.Load() || s.clock.stepped())
 	if !unknown && s.clock.checkFor(state) == nil {
 		return nil
 	}

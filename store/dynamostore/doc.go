@@ -37,17 +37,17 @@
 //     outcome is kept twice as much longer.
 //   - Each reply has the server's time in seconds. If it shows that this process's
 //     clock is wrong by more than half of MaxSkew, claims and renewals are ErrClock,
-//     until a reply shows that the clock is right. A process sends a GetItem before
-//     its first claim to see such a reply. A difference of up to a second more can
-//     stay unseen. If the clock is ahead, records are judged by the server's time.
+//     until a reply shows that the clock is right. A process sends a GetItem to see such
+//     a reply before its first claim, and after its clock was set, which the monotonic
+//     clock shows. A difference of up to a second more can stay unseen. If the clock is
+//     ahead, records are judged by the server's time.
 //   - Settlements go on, because the fencing token decides about them. If the last
 //     reply has shown that the clock is wrong, they are dated by the server's time, to
-//     a second. If the clock is set wrong after the last reply, the next settlement is
-//     dated by the wrong clock: an outcome can expire early, and then the call runs
-//     again.
-//   - If the clock is set wrong while a claim is on its way, the claim is ErrClock and
-//     is stored all the same. The Guard gives it back if the clock is right again
-//     within SettleTimeout; otherwise its lease ends by the wrong clock.
+//     a second. If the clock is set wrong while a settlement is on its way, its outcome
+//     can expire early, and then the call runs again.
+//   - If the clock is set wrong while a claim or a renewal is on its way, it is ErrClock
+//     and is stored all the same. The Guard gives the claim back if the clock is right
+//     again within SettleTimeout; otherwise the lease ends by the wrong clock.
 //   - If the clocks differ by more than MaxSkew and nothing shows it, a lease may be
 //     taken over too early: two handlers may run, and the first cannot settle.
 //

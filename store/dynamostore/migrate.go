@@ -35,21 +35,35 @@ func (s *Store) migrate(ctx context.Context) error {
 	if err := s.awaitActive(ctx); err != nil {
 		return err
 	}
-	ttl, err := s.client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &s.table})
-	if err != nil {
+	if has, err := s.hasTimeToLive(ctx); has || err != nil {
 		return err
-	}
-	if d := ttl.TimeToLiveDescription; d != nil && (d.TimeToLiveStatus == types.TimeToLiveStatusEnabled || d.TimeToLiveStatus == types.TimeToLiveStatusEnabling) {
-		if d.AttributeName != nil && *d.AttributeName != s.opt.TTL {
-			return fmt.Errorf("the table's time to live uses the attribute %q and Options.TTL is %q; set Options.TTL to it", *d.AttributeName, s.opt.TTL)
-		}
-		return nil
 	}
 	on := true
 	_, err = s.client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
 		TableName: &s.table, TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: &s.opt.TTL, Enabled: &on},
 	})
+	if isValidation(err) { // another process may have just turned it on
+		if has, again := s.hasTimeToLive(ctx); has || again != nil {
+			return again
+		}
+	}
 	return err
+}
+
+// hasTimeToLive reports whether the table has its time to live. Another attribute is an error.
+func (s *Store) hasTimeToLive(ctx context.Context) (bool, error) {
+	ttl, err := s.client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &s.table})
+	if err != nil {
+		return false, err
+	}
+	d := ttl.TimeToLiveDescription
+	if d == nil || d.TimeToLiveStatus != types.TimeToLiveStatusEnabled && d.TimeToLiveStatus != types.TimeToLiveStatusEnabling {
+		return false, nil
+	}
+	if d.AttributeName != nil && *d.AttributeName != s.opt.TTL {
+		return false, fmt.Errorf("the table's time to live uses the attribute %q and Options.TTL is %q; set Options.TTL to it", *d.AttributeName, s.opt.TTL)
+	}
+	return true, nil
 }
 
 // describe is the table's description, or an error that wraps ErrNoTable.

@@ -2,6 +2,9 @@ package dynamostore
 
 import (
 	"errors"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,5 +109,32 @@ func TestPrefix_BeginsAnother_StoresSeeNothingOfEachOther(t *testing.T) {
 	get(t, staging, "k")
 	if res, err := staging.Sweep(t.Context(), "", 10); err != nil || res.Deleted != 1 {
 		t.Errorf("a sweep of shop-staging deletes %d records, error %v; want its own", res.Deleted, err)
+	}
+}
+
+// Two processes start at the same time, and both find a table without a time to live. AWS
+// refuses the second change.
+func TestMigrate_AnotherProcessWasFaster_IsDone(t *testing.T) {
+	t.Parallel()
+	direct := dynamotest.Client(dynamotest.URL(t))
+	client := dynamotest.Client(dynamotest.URL(t), func(o *dynamodb.Options) {
+		o.HTTPClient = doFunc(func(req *http.Request) (*http.Response, error) {
+			reply, err := http.DefaultClient.Do(req)
+			if err == nil && strings.HasSuffix(req.Header.Get("X-Amz-Target"), ".UpdateTimeToLive") {
+				_ = reply.Body.Close()
+				reply.StatusCode, reply.ContentLength = http.StatusBadRequest, -1
+				reply.Header.Del("Content-Length")
+				reply.Header.Del("X-Amz-Crc32")
+				reply.Body = io.NopCloser(strings.NewReader(`{"__type":"com.amazon.coral.validate#ValidationException","message":"TimeToLive is already enabled"}`))
+			}
+			return reply, err
+		})
+	})
+	table := newTable()
+	if err := openOn(t, client, table, nil).Migrate(t.Context()); err != nil {
+		t.Errorf("error %v", err)
+	}
+	if has, err := openOn(t, direct, table, nil).hasTimeToLive(t.Context()); err != nil || !has {
+		t.Errorf("the table has its time to live: %v, %v", has, err)
 	}
 }

@@ -35,6 +35,11 @@ func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) 
 		})
 	}
 	all.Wait()
+	// The replies have the server's time. If the clock was set meanwhile, the new ends of the
+	// leases may be wrong, so that no handler may count on them.
+	if err := s.clock.check(); err != nil {
+		return nil, s.explain("renew", err)
+	}
 	return errs, nil
 }
 

@@ -207,3 +207,51 @@ func TestTrusted_ClockSteps_IsNotAheadOfServer(t *testing.T) {
 		}
 	}
 }
+
+// A renewal by a clock that was set back would store an end in the past, and another process
+// would take the call over at once. The monotonic clock shows the step before it is sent.
+func TestRenew_ClockWasSet_LeaseIsNotChanged(t *testing.T) {
+	t.Parallel()
+	for name, step := range map[string]time.Duration{"back": -time.Minute, "forward": time.Minute} {
+		direct := openNew(t, nil)
+		var by, wall atomic.Int64
+		s := openOn(t, dated(t, &by), direct.table, nil)
+		s.clock.now = func() time.Time { return time.Now().Add(time.Duration(wall.Load())) }
+		r := claim(t, s, "k")
+		wall.Store(int64(step))
+		by.Store(int64(-step)) // the server's time did not step
+		if errs, err := s.Renew(t.Context(), []store.Lease{r.Lease()}, time.Hour); !errors.Is(err, ErrClock) {
+			t.Errorf("%s: %v, %v; want ErrClock", name, errs, err)
+		}
+		if got := get(t, direct, "k"); !got.Until.Equal(r.Until) {
+			t.Errorf("%s: the lease ends at %v, want %v as before", name, got.Until, r.Until)
+		}
+	}
+}
+
+// The clock is set while the renewal is on its way. Its reply shows that.
+func TestRenew_ReplyShowsWrongClock_IsRefused(t *testing.T) {
+	t.Parallel()
+	direct := openNew(t, nil)
+	var by atomic.Int64
+	s := openOn(t, dated(t, &by), direct.table, nil)
+	r := claim(t, s, "k")
+	by.Store(int64(time.Minute))
+	if errs, err := s.Renew(t.Context(), []store.Lease{r.Lease()}, time.Hour); !errors.Is(err, ErrClock) {
+		t.Errorf("%v, %v; want ErrClock", errs, err)
+	}
+}
+
+// A machine that was suspended has a clock that differs from the last reply and the monotonic
+// clock, and is right.
+func TestRenew_ClockWasSetRight_IsRenewed(t *testing.T) {
+	t.Parallel()
+	s := openOn(t, dated(t, new(atomic.Int64)), openNew(t, nil).table, nil)
+	r := claim(t, s, "k")
+	last := *s.clock.last.Load()
+	last.date = last.date.Add(-time.Hour)
+	s.clock.last.Store(&last)
+	if errs, err := s.Renew(t.Context(), []store.Lease{r.Lease()}, time.Hour); err != nil || errs[0] != nil {
+		t.Errorf("%v, %v", errs, err)
+	}
+}
