@@ -61,7 +61,7 @@ LANES ?= 6
 CAMPAIGN_LANES ?= 4
 
 .PHONY: test
-test: ## Run the tests of every module in their short form, the packages with the race detector (some 6 minutes on 2 cores)
+test: ## Run the tests of every module in their short form, the packages with the race detector (7 to 18 minutes on 2 cores)
 	code=0; \
 	$(GO) test $(RACE) -vet=off -p $(LANES) -short -timeout 60m $(WATCHED) || code=$$?; \
 	$(GO) test -vet=off -p $(LANES) -short -timeout 60m $(PLAIN) || code=$$?; exit $$code

@@ -100,7 +100,7 @@ func TestFailure_TypedNil_DoesNotPanic(t *testing.T) {
 	_, _ = g.Run(t.Context(), ann("k"), fail(f))
 }
 
-// Who sees only the text of an error learns from it when to call again.
+// The text of an error says when to call again.
 func TestError_RetryAfter_IsInText(t *testing.T) {
 	for after, want := range map[time.Duration]string{
 		0:                       `semel: in progress (operation "pay")`,

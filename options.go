@@ -52,8 +52,8 @@ type Options struct {
 	// by default. It must exceed the time in which duplicates can arrive. Parked
 	// calls are kept until they are resolved.
 	Retention time.Duration
-	// Reservation is how long Reserve keeps a call for its token. The default is
-	// Retention, and so is the longest.
+	// Reservation is how long Reserve keeps a call for its token. The default and
+	// the maximum are Retention.
 	Reservation time.Duration
 
 	// MaxAttempts is how often a handler may start for one key. After that the
@@ -116,9 +116,9 @@ type Options struct {
 	// UnprotectedOnOutage runs the handler without a record if the store does not answer the
 	// claim within StoreTimeout (or Lease/3, if that is shorter), or refuses all claims, as a
 	// server that can only be read does. In both cases the Guard then asks for the record, for at most a second, and
-	// the call is ErrUnavailable if somebody else's is there and has not expired. If requests
-	// fail at once, as with refused connections, the first wait ends after four of them, after
-	// about 0.2 s. Each such run has an EventUnprotected. During an outage duplicates take
+	// the call is ErrUnavailable if somebody else's is there and has not expired. If the
+	// store refuses connections, the Guard gives up after four requests, which takes about 0.2 s,
+	// and does not wait for StoreTimeout. Each such run has an EventUnprotected. During an outage duplicates take
 	// effect again, even while the first call runs, and even if another Guard has parked the
 	// key. A busy store (store.ErrBusy) has answered: the call is ErrUnavailable and does not
 	// run. Not with Park.

@@ -28,9 +28,9 @@ type Ticket struct {
 
 // Reserve accepts a call without running it. A duplicate gets the same ticket.
 // After the work is done, the ticket has its result, or the error is its *Failure;
-// with ErrNotKept the ticket has what is left of the result. A call with the key
-// that is not redeemed fails with ErrInProgress for as long as
-// Options.Reservation. Reserve fails with ErrInProgress while a call that was not
+// with ErrNotKept the ticket has what is left of the result. Until the
+// reservation ends (Options.Reservation), a call with this key that does not come
+// from Redeem fails with ErrInProgress. Reserve fails with ErrInProgress while a call that was not
 // reserved runs, if that is the first attempt; during a later one it gives out a
 // ticket, because the record stays whatever becomes of the attempt.
 func (g *Guard) Reserve(ctx context.Context, call Call) (Ticket, error) {

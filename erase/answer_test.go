@@ -94,7 +94,8 @@ func (oneKey) Key(context.Context, string) ([]byte, error) {
 	return bytes.Repeat([]byte("k"), 32), nil
 }
 
-// What replaces an encrypted answer is encrypted, too. Without the keys the answer stays.
+// The tombstone that replaces an encrypted answer is encrypted, too. Without the keys the answer
+// stays.
 func TestRun_AnswersOnly_EncryptedAnswerNeedsKeys(t *testing.T) {
 	st := memstore.New(nil)
 	c := &encrypted.Cipher{Keys: oneKey{}, RequireEncrypted: true}

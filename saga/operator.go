@@ -222,7 +222,7 @@ func decisionSteps(seen *store.Record, recorded []store.Step, i *Intervention) (
 		steps = append(steps, store.Step{Name: fmt.Sprint(i.Done, history.SagaSkip, history.NextSkip(byName, i.Done)), Outcome: o})
 	}
 	if i.Back {
-		body, err := json.Marshal(&semel.Failure{Code: CodeOperator, Message: i.Why})
+		body, err := json.Marshal(&semel.Failure{Code: CodeOperator, Message: "an operator turned the saga back"})
 		if err != nil {
 			return nil, err
 		}

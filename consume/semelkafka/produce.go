@@ -92,7 +92,7 @@ func (p *producer) produce(ctx context.Context, r *kgo.Record) error {
 	case turn <- struct{}{}:
 		defer func() { <-turn }()
 	case <-ctx.Done():
-		return fmt.Errorf("is not sent, because the large message before it in its partition has no answer: %w", ctx.Err())
+		return fmt.Errorf("the message was not sent, because Kafka has not acknowledged the large message before it in the same partition: %w", ctx.Err())
 	}
 	if err := ctx.Err(); err != nil { // a lease can end without Done
 		return err

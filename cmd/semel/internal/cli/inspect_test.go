@@ -202,6 +202,9 @@ func TestInspectResolve_Parked_Resolved(t *testing.T) {
 			if !strings.Contains(f.Record.Holder, "sudo: eve") || !strings.Contains(f.Record.Holder, "ledger 4711") {
 				t.Errorf("the record does not say who resolved it and why: %q", f.Record.Holder)
 			}
+			if callers := string(f.Record.Outcome.Body); strings.Contains(callers, "4711") || strings.Contains(callers, "eve") {
+				t.Errorf("callers get %q, with the operator or the reason", callers)
+			}
 			// The same again is about a state that is over.
 			if r := commandIn(t, nil, c.stdin, args...); r.code != program.ExitFailed || !strings.Contains(r.stderr, "nothing was changed") {
 				t.Errorf("again: %+v", r)

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/cmd/semel/internal/program"
+	"github.com/semel-go/semel/cmd/semel/internal/shell"
 	"github.com/semel-go/semel/store"
 )
 
@@ -43,7 +45,7 @@ func TestInspectGet_HashIsAlsoAKey_NamesBoth(t *testing.T) {
 			}
 		}
 		for _, args := range [][]string{nil, {"--tenant", "ann"}} {
-			if r := get(args...); r.code != program.ExitFailed || !strings.Contains(r.stderr, "there is a key "+hash) || !hashed && !strings.Contains(r.stderr, `parked --operation http --tenant "ann"`) {
+			if r := get(args...); r.code != program.ExitFailed || !strings.Contains(r.stderr, "there is a key "+hash) || !hashed && !strings.Contains(r.stderr, `parked --operation http --tenant ann`) {
 				t.Errorf("%s, %v: %+v; want an error that names both", name, args, r)
 			}
 		}
@@ -54,4 +56,44 @@ func TestInspectGet_HashIsAlsoAKey_NamesBoth(t *testing.T) {
 			t.Errorf("%s, the parked key: %+v", name, r)
 		}
 	}
+}
+
+// Clients choose keys, and two keys can have one hash. The names in the error are pasted into a
+// shell, so they are quoted for it.
+func TestInspectGet_SeveralKeysHaveHash_NamesAreQuoted(t *testing.T) {
+	t.Parallel()
+	url, st := seed(t)
+	g, err := semel.New(st, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := sameHash(t, "$(touch /tmp/x) '", "-")
+	for _, k := range []store.Key{first, second} {
+		call := semel.Call{Operation: k.Operation, Tenant: k.Tenant, Key: k.Value, Payload: semel.NoPayload()}
+		if _, err := g.Run(t.Context(), call, func(context.Context, *semel.Execution) (store.Outcome, error) { return store.Outcome{Code: 201}, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := command(t, "inspect", "get", first.Short(), "--store", url)
+	for _, k := range []store.Key{first, second} {
+		if want := strings.TrimSpace(shell.Command("", []string{k.Value}, shell.Flag("operation", k.Operation), shell.Flag("tenant", k.Tenant))); r.code != program.ExitFailed || !strings.Contains(r.stderr, want) {
+			t.Errorf("%+v; want an error with %s", r, want)
+		}
+	}
+}
+
+// sameHash finds two keys whose short hashes are equal, and whose values begin with these texts.
+func sameHash(t *testing.T, first, second string) (a, b store.Key) {
+	t.Helper()
+	seen := map[string]store.Key{}
+	for n := range 1 << 20 {
+		a = store.Key{Operation: "http", Tenant: "$(id)", Value: fmt.Sprint(first, n)}
+		b = store.Key{Operation: "http", Tenant: "$(id)", Value: fmt.Sprint(second, n)}
+		seen[a.Short()] = a
+		if other, ok := seen[b.Short()]; ok && strings.HasPrefix(other.Value, first) {
+			return other, b
+		}
+	}
+	t.Fatal("no two keys have one hash")
+	return a, b
 }

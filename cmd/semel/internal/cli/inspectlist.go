@@ -15,6 +15,7 @@ import (
 
 	"github.com/semel-go/semel/cmd/semel/internal/config"
 	"github.com/semel-go/semel/cmd/semel/internal/input"
+	"github.com/semel-go/semel/cmd/semel/internal/shell"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
@@ -269,12 +270,12 @@ func lookByHash(ctx context.Context, h store.Store, among store.Filter, hash str
 	for i := range found {
 		names = append(names, flagsOf(found[i].Record.Key))
 	}
-	return store.Found{}, ambiguousError(fmt.Sprintf("several keys have the hash %s; name one of them: %s", hash, strings.Join(names, ", ")))
+	return store.Found{}, ambiguousError(fmt.Sprintf("several keys have the hash %s; name one of them: %s", hash, strings.Join(names, "; or ")))
 }
 
 // flagsOf are the key, the operation and the tenant as the commands take them.
 func flagsOf(k store.Key) string {
-	return fmt.Sprintf("%s --operation %s --tenant %q", k.Value, k.Operation, k.Tenant)
+	return strings.TrimPrefix(shell.Command("", []string{k.Value}, shell.Flag("operation", k.Operation), shell.Flag("tenant", k.Tenant)), " ")
 }
 
 // notHash returns an error if the name under which a record was found is the hash of another
@@ -294,6 +295,6 @@ func notHash(ctx context.Context, h store.Store, among store.Filter, name string
 	case other.Record.Key == found:
 		return nil
 	default:
-		return ambiguousError(fmt.Sprintf("there is a key %s, and another key has the hash %s; name one of them: %s, %s", name, hash, flagsOf(other.Record.Key), flagsOf(found)))
+		return ambiguousError(fmt.Sprintf("there is a key %s, and another key has the hash %s; name one of them: %s; or %s", name, hash, flagsOf(other.Record.Key), flagsOf(found)))
 	}
 }

@@ -194,7 +194,7 @@ func (c *inspectResolveCmd) verdict(e *env) (semel.Verdict, error) {
 	case "did-not-happen":
 		return semel.DidNotHappen(), nil
 	case "failed":
-		return semel.FailedForGood(&semel.Failure{Code: "resolved_failed", Message: "an operator found that it failed: " + c.Reason}), nil
+		return semel.FailedForGood(&semel.Failure{Code: "resolved_failed", Message: "an operator found that it failed"}), nil
 	}
 	if c.Codec != "" {
 		return c.encoded(e)

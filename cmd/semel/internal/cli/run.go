@@ -23,7 +23,7 @@ import (
 
 // cli is the command line: one field for each command.
 type cli struct {
-	JSON      bool        `name:"json" help:"Write results and logs as JSON."`
+	JSON      bool        `name:"json" help:"Write results and logs as JSON. Errors and notes on standard error stay text."`
 	Audit     string      `name:"audit" placeholder:"FILE" help:"Write each act of an operator (resolve, reopen, erase, decisions about sagas and messages, also in the console) to this file: a line of JSON before it and one after it. If the file cannot be written, nothing is done."`
 	ShowBuild versionFlag `name:"version" help:"Print the version and exit."`
 

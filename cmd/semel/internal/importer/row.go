@@ -226,7 +226,7 @@ func timeOf(v any, def time.Time) (t time.Time, err error) {
 }
 
 // errNever refuses PostgreSQL's infinity: each record ends.
-var errNever = errors.New("is infinity, and each record must end; write LEAST(…, now() + interval '1 year') in the query")
+var errNever = errors.New("is 'infinity', and a record needs an end; write LEAST(…, now() + interval '1 year') in the query")
 
 func parseTime(text string) (time.Time, error) {
 	switch n, err := strconv.ParseFloat(text, 64); {

@@ -160,6 +160,8 @@ func TestRegister_Sweeps_LagSinceLastGoodPass(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		after(sweep.Stats{}, errors.New("boom"))
 		wants(t, text(t, &r), "semel_sweep_lag_seconds 20", "semel_sweep_errors_total 1")
+		s.AfterStep(sweep.Stats{})
+		wants(t, text(t, &r), "semel_sweep_lag_seconds 20", "semel_sweep_steps_total 1")
 		after(sweep.Stats{Deleted: 3}, nil)
 		time.Sleep(time.Second)
 		wants(t, text(t, &r), "semel_sweep_lag_seconds 1", "semel_sweep_deleted_records_total 3", "semel_sweep_interval_seconds 60")

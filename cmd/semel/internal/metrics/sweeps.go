@@ -10,9 +10,13 @@ import (
 
 // Sweeps are the totals of all sweeps of a process.
 type Sweeps struct {
-	deleted, released, parked, errors atomic.Uint64
-	last                              atomic.Int64 // the end of the last pass without an error, in ns since 1970
+	deleted, released, parked, steps, errors atomic.Uint64
+	last                                     atomic.Int64 // the end of the last pass without an error, in ns since 1970
 }
+
+// AfterStep is a sweep.Options.AfterStep. A pass over a large store takes hours, in which only
+// its steps show that it goes on.
+func (s *Sweeps) AfterStep(sweep.Stats) { s.steps.Add(1) }
 
 // After returns a sweep.Options.AfterPass that counts, and that logs the errors.
 func (s *Sweeps) After(log *slog.Logger) func(sweep.Stats, error) {
@@ -39,6 +43,7 @@ func (s *Sweeps) Register(r *Registry, every time.Duration) {
 		{"semel_sweep_deleted_records_total", "Expired records that sweeps deleted.", &s.deleted},
 		{"semel_sweep_released_claims_total", "Lapsed claims that sweeps released, so that the request may run again.", &s.released},
 		{"semel_sweep_parked_claims_total", "Lapsed claims that sweeps parked, because the effect is unknown.", &s.parked},
+		{"semel_sweep_steps_total", "Steps of sweeps. Each looks at some records, and a sweep looks at all.", &s.steps},
 		{"semel_sweep_errors_total", "Sweeps that ended with an error.", &s.errors},
 	} {
 		r.Counter(c.name, c.help, func() float64 { return float64(c.n.Load()) })

@@ -28,7 +28,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 	if c.SweepEvery > 0 {
 		wg.Go(func() {
 			_ = sweep.Run(ctx, p.Store, &sweep.Options{ // it fails for wrong options only
-				Every: c.SweepEvery, Observe: p.observe, AfterPass: p.sweeps.After(p.Log),
+				Every: c.SweepEvery, Observe: p.observe, AfterPass: p.sweeps.After(p.Log), AfterStep: p.sweeps.AfterStep,
 				Retention: max(c.Retention(), sweep.DefaultRetention), // records of other programs, too
 			})
 		})

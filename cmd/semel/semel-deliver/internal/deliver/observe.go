@@ -180,7 +180,7 @@ func decidedLevel(a driver.Action) (slog.Level, string) {
 	case driver.DeadLetter:
 		return slog.LevelWarn, "a message goes to the dead letters"
 	case driver.Quarantine:
-		return slog.LevelWarn, "a message goes to the quarantine, because nobody knows whether it took effect"
+		return slog.LevelWarn, "a message goes to the quarantine"
 	case driver.Retry:
 		return slog.LevelInfo, "a message is sent again later"
 	case driver.Ack, driver.Hold:

@@ -128,7 +128,7 @@ func (s *Service) Serve(ctx context.Context, src driver.Source) error {
 		defer close(sweeping)
 		if o.SweepEvery > 0 {
 			_ = sweep.Run(sweepCtx, s.store, &sweep.Options{ // it fails for wrong options only
-				Every: o.SweepEvery, Observe: semel.LogEvents(o.Log), AfterPass: s.sweeps.After(o.Log),
+				Every: o.SweepEvery, Observe: semel.LogEvents(o.Log), AfterPass: s.sweeps.After(o.Log), AfterStep: s.sweeps.AfterStep,
 				Retention: max(o.Retention, sweep.DefaultRetention), // records of other programs, too
 			})
 		}
