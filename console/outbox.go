@@ -133,5 +133,16 @@ func (c *Console) changeMessage(ctx context.Context, operator string, form url.V
 	default:
 		return "", badInput(fmt.Sprintf("There is no action %q; choose retry or drop.", verb))
 	}
-	return verb, c.audited(ctx, act, func() error { return carryOut(ctx, position) })
+	return verb, c.audited(ctx, act, func() error {
+		// The operator has judged a message in the state that the page has shown. Somebody else
+		// may have decided since.
+		now, err := c.options.Outbox.Get(ctx, position)
+		if err == nil && now.State.String() != form.Get("state") {
+			err = outbox.ErrState
+		}
+		if err != nil {
+			return err
+		}
+		return carryOut(ctx, position)
+	})
 }

@@ -122,7 +122,7 @@ func problemOf(err error) *problem {
 	case errors.Is(err, outbox.ErrNotFound):
 		return &problem{Status: http.StatusNotFound, Text: "There is no such message. It may have been sent or dropped."}
 	case errors.Is(err, outbox.ErrState):
-		return &problem{Status: http.StatusConflict, Text: "Nothing was changed: the message is not in a state for this any more."}
+		return &problem{Status: http.StatusConflict, Text: "Nothing was changed: the message is in another state than the page has shown. Look at it again before you decide."}
 	}
 	return &problem{Status: http.StatusServiceUnavailable, Text: "The store did not answer: " + err.Error()}
 }

@@ -85,6 +85,11 @@
     listen();
     if (!document.hidden && !busy()) refresh();
   });
+  const shown = new URL(location.href);
+  if (shown.searchParams.has("done")) { // the next reading shows the state, and no longer what was done
+    shown.searchParams.delete("done");
+    history.replaceState(null, "", shown);
+  }
   bar.hidden = false;
   listen();
 })();

@@ -166,4 +166,9 @@ var consoles = []Mutant{
 		Dir: consoleDir, Func: "embedded", Package: consoleDir, Run: "TestPages_LoadedByAnotherSite",
 		Old: "&& !link", New: "&& !link && site == \"\"",
 	},
+	{
+		Name: "console: a message is dropped that somebody has sent again", Rule: "console",
+		Dir: consoleDir, Func: "(*Console).changeMessage", Package: consoleDir, Run: "TestChangeMessage_StateHasChanged",
+		Old: `now.State.String() != form.Get("state")`, New: "false && now.Attempts < 0",
+	},
 }

@@ -40,7 +40,7 @@ type consoleCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*consoleCmd) Help() string {
-	return `Serves pages for operators: the calls in doubt, the stuck sagas and the quarantined messages; a search by key or by the hash that logs show; and with --write the forms that decide. A decision names the fence that the page has shown, so that it is refused if the record has changed, and a reason, which the record and the log keep.
+	return `Serves pages for operators: the calls in doubt, the stuck sagas and the quarantined messages; a search by key or by the hash that logs show; and with --write the forms that decide. A decision names the fence that the page has shown, or the state of the message, so that it is refused after a change by somebody else. It needs a reason, which the log keeps, and for a call or a saga the record, too.
 
 Everybody who can open the pages sees keys and tenants. Without a log-in the console listens on this machine only. With --user-header it must be reachable by the gateway alone, so it listens on 127.0.0.1, ::1 or a Unix socket. If the gateway passes on the name by which browsers ask, name it by --host: other names are refused, because a page of another site could give its own name the address of this machine, and set the header itself.
 
