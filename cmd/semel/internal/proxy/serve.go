@@ -26,7 +26,9 @@ const (
 	// drain time, but not less than leastSettleTime.
 	settleTime      = 2 * time.Second
 	leastSettleTime = 100 * time.Millisecond
-	// lateSettleTime is how much longer they may take if the store is slow.
+	// lateSettleTime is how much longer they may take if the store is slow. They have
+	// leastSettleTime and lateSettleTime even if the process stood still until after the
+	// end of the drain time.
 	lateSettleTime = 500 * time.Millisecond
 )
 
@@ -110,7 +112,9 @@ func (p *Proxy) drain(s *http.Server, giveUp func()) error {
 	}
 	left := p.inFlight.Load()
 	giveUp()
-	ctx, cancel = context.WithDeadline(context.Background(), end.Add(lateSettleTime))
+	// If the host stood still, the drain time may be over by now. The requests have had no
+	// time to give their claims back, so their time begins here.
+	ctx, cancel = context.WithTimeout(context.Background(), max(time.Until(end), leastSettleTime)+lateSettleTime)
 	defer cancel()
 	if s.Shutdown(ctx) != nil { // it has closed the listeners
 		_ = s.Close()
