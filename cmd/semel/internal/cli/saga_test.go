@@ -57,9 +57,19 @@ func stuckSaga(t *testing.T) (url string, s *saga.Saga[string, string], st *sqli
 	if _, err := s.Do(t.Context(), "ann", "o1", "stuck"); !errors.Is(err, semel.ErrParked) {
 		t.Fatalf("error %v, want ErrParked", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if _, err := s.Do(ctx, "ann", "o2", "waiting"); !errors.Is(err, semel.ErrCanceled) {
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.Do(ctx, "ann", "o2", "waiting")
+		ended <- err
+	}()
+	eventually(t, time.Minute, "o2 waits for its timer", func() bool {
+		f, err := st.Get(t.Context(), saga.Key("order", "ann", "o2"))
+		return err == nil && f.Record.State == store.Released
+	})
+	cancel()
+	if err := <-ended; !errors.Is(err, semel.ErrCanceled) {
 		t.Fatalf("error %v, want ErrCanceled", err)
 	}
 	return "sqlite:" + path, s, st
