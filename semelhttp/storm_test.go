@@ -178,8 +178,8 @@ func (s *storm) waitFor(what string, f func()) {
 	go func() { defer close(done); f() }()
 	select {
 	case <-done:
-	case <-time.After(waitLimit / 4):
-		s.t.Fatalf("%s: stuck for %v\n%s", what, waitLimit/4, stacks())
+	case <-time.After(waitLimit):
+		s.t.Fatalf("%s: stuck for %v\n%s", what, waitLimit, stacks())
 	}
 }
 

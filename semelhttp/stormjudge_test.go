@@ -29,7 +29,7 @@ func (s *storm) settle() {
 		s.background.Go(n.shutdown)
 	}
 	s.waitFor("what was left behind", s.background.Wait)
-	r, end := rand.New(rand.NewPCG(s.seed, 99)), time.Now().Add(waitLimit/8)
+	r, end := rand.New(rand.NewPCG(s.seed, 99)), time.Now().Add(waitLimit)
 	for key := range stormKeys {
 		s.askUntilFinal(r, key, end)
 	}
