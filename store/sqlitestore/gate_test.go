@@ -56,10 +56,13 @@ func TestClaim_HandlerHoldsLock_DuplicateDoesNotWait(t *testing.T) {
 	t.Parallel()
 	p := openShop(t, &Options{MaxTx: maxLookAfter * 9 / 10}) // a duplicate that waited would look after the end of the transaction
 	complete(t, p.s, "done", "result")
-	err := Once(t.Context(), p.a, call("k"), func(context.Context, *semel.Execution, *sql.Tx) error {
-		replays(t, p.s, "done", "result") // which is nothing of the handler's
-		return nil
-	})
+	err := ErrTxTimeout
+	for try := 0; try < 3 && errors.Is(err, ErrTxTimeout); try++ { // a busy machine may stop the handler for as long
+		err = Once(t.Context(), p.a, call("k"), func(context.Context, *semel.Execution, *sql.Tx) error {
+			replays(t, p.s, "done", "result") // which is nothing of the handler's
+			return nil
+		})
+	}
 	if err != nil {
 		t.Error(err)
 	}

@@ -14,7 +14,7 @@ import (
 // A handler inside a handler of another store's Atomic has both transactions.
 func TestTxFrom_NestedInAnotherStores_FindsBoth(t *testing.T) {
 	t.Parallel()
-	p, q := openShop(t, &Options{MaxTx: time.Second}), openShop(t, nil)
+	p, q := openShop(t, &Options{MaxTx: time.Minute}), openShop(t, nil)
 	err := Once(t.Context(), p.a, call("outer"), func(ctx context.Context, x *semel.Execution, outer *sql.Tx) error {
 		return Once(ctx, q.a, call("other"), func(ctx context.Context, x *semel.Execution, tx *sql.Tx) error {
 			if in, _ := TxFrom(ctx); in != tx || in == outer {

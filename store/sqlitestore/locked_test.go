@@ -58,11 +58,12 @@ func TestLockedFile_ChangesAreErrBusy_ReplaysSucceed(t *testing.T) {
 	}
 }
 
-// With the defaults a Guard gives up a claim at the moment when BusyTimeout is over.
+// With the defaults a Guard gives up a claim at the moment when BusyTimeout is over. The
+// claim looks for a record after a second, and three seconds are left for it here.
 func TestLockedFile_StoreTimeoutBeforeBusyTimeout_DuplicateIsReplayed(t *testing.T) {
 	t.Parallel()
 	s := openNew(t, nil)
-	g := leased(t, s, &semel.Options{StoreTimeout: time.Second})
+	g := leased(t, s, &semel.Options{StoreTimeout: 4 * time.Second})
 	run := func() (string, error) {
 		return semel.Do(t.Context(), g, call("k"), func(context.Context, *semel.Execution) (string, error) { return "done", nil })
 	}
