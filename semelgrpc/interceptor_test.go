@@ -170,6 +170,9 @@ func TestUnary_DeadlineOfCaller_IsInDoubt(t *testing.T) {
 		ctx, cancel := context.WithTimeout(withKey(t.Context(), "k"), 100*time.Millisecond)
 		_, _, err := send(ctx, c, 1)
 		cancel()
+		if status.Code(err) == codes.FailedPrecondition && s.effects.Load() > 0 {
+			break // the request before it has reached the method after all
+		}
 		if status.Code(err) != codes.DeadlineExceeded {
 			t.Fatalf("got %v", err)
 		}
