@@ -191,7 +191,7 @@ func TestAtomic_LookupFreezes_KeyBecomesFree(t *testing.T) {
 	first := openNew(t, nil)
 	c, through := cuttest.New(t, pgtest.URL(t), false)
 	c.Freeze = true
-	frozen := openAt(t, through, &Options{Schema: first.options.Schema, MaxIdleTx: 200 * time.Millisecond})
+	frozen := openAt(t, through, &Options{Schema: first.options.Schema, MaxIdleTx: 2 * time.Second})
 	p := newShop(t, first, nil)
 	won := proposal("k")
 	won.Key = store.Key{Operation: "pay", Tenant: "ann", Value: "k"}

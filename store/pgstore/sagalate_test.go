@@ -35,7 +35,7 @@ func TestSaga_StepInCommitsAfterDeadline_IsUndoneAfterItsCommit(t *testing.T) {
 	}
 	undone := make(chan int64, 20) // more than UndoAttempts
 	s, err := saga.New(leased(t, p.s, nil), saga.Definition[string, string]{
-		Name: "order", Steps: []string{"book"}, Deadline: time.Second,
+		Name: "order", Steps: []string{"book"}, Deadline: 10 * time.Second,
 		Run: func(ctx context.Context, r *saga.Run, _ string) (string, error) {
 			v, err := saga.StepIn(ctx, r, p.a, "book", func(ctx context.Context, at saga.At) (string, error) {
 				tx, _ := TxFrom(ctx)

@@ -54,7 +54,7 @@ func TestWatermark_LookupFreezes_LockReleased(t *testing.T) {
 	t.Parallel()
 	c, url := cuttest.New(t, pgtest.URL(t), false)
 	c.Freeze = true
-	p := newShop(t, &pgstore.Options{MaxIdleTx: 200 * time.Millisecond, LockTimeout: 4 * time.Second})
+	p := newShop(t, &pgstore.Options{MaxIdleTx: time.Second, LockTimeout: 4 * time.Second})
 	frozen := own(t, p.st, 0)
 	frozen.db = through(t, frozen.db, url)
 	frozen.db.Own = frozen.db.App

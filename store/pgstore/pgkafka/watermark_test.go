@@ -243,7 +243,7 @@ func TestWatermark_CommitUnanswered_OutcomeFound(t *testing.T) {
 // An owner that freezes when it has moved the watermark holds up the next one for
 // a time only.
 func TestWatermark_OwnerFrozen_LockReleased(t *testing.T) {
-	p := newShop(t, &pgstore.Options{MaxIdleTx: 200 * time.Millisecond, LockTimeout: 4 * time.Second})
+	p := newShop(t, &pgstore.Options{MaxIdleTx: time.Second, LockTimeout: 4 * time.Second})
 	w := own(t, p.st, 0)
 	tx := p.begin(t)
 	if err := w.Move(t.Context(), tx, Span{First: 0, Next: 3}); err != nil {
