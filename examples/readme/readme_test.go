@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -23,6 +22,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/semel-go/semel/internal/proctest"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -105,12 +106,11 @@ func TestPostgres_ThreeCalls_DepositOnce(t *testing.T) {
 }
 
 func TestServer_RetryOfTheClient_GetsTheFirstAnswer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := proctest.FreePort() // which no connection takes while the program is built
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, free, _ := net.SplitHostPort(l.Addr().String())
-	_ = l.Close()
+	free := strconv.Itoa(port)
 	cmd := exec.CommandContext(t.Context(), build(t, "server", ":8080", ":"+free))
 	var printed bytes.Buffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr = t.TempDir(), &printed, &printed
