@@ -143,19 +143,19 @@ func TestWatchMaxDeliver_ContextEnds_CopiesTheRest(t *testing.T) {
 			for i := range n {
 				b.Publish(t, keyed(fmt.Sprint("k", i)))
 			}
-			told := 0 // a client that is stopped for a second may lose a message, whose advisory comes all the same
+			advised := 0 // a client that is stopped for a second may lose a message, whose advisory comes all the same
 			until(t, "an advisory of each message", func() bool {
 				if _, err := s.Next(t.Context(), n); err != nil { // and its consumer dies
 					t.Fatal(err)
 				}
-				for ; told < n; told++ {
+				for ; advised < n; advised++ {
 					if _, err := advisories.NextMsg(time.Millisecond); errors.Is(err, nats.ErrTimeout) {
 						break
 					} else if err != nil {
 						t.Fatal(err)
 					}
 				}
-				return told == n
+				return advised == n
 			})
 			cancel()
 			switch err := <-watched; {
