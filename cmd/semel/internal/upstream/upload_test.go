@@ -77,7 +77,7 @@ func uploadSlowly(url string, limit time.Duration, want int) (longest time.Durat
 	defer res.Body.Close()
 	got, err := io.ReadAll(res.Body)
 	if res.StatusCode != want || want == http.StatusOK && (err != nil || string(got) != "56") {
-		return 0, fmt.Errorf("%s, %q, %v", res.Status, got, err) //nolint:errorlint // it may be nil
+		return 0, fmt.Errorf("%s, %q, %v", res.Status, got, err)
 	}
 	if took := time.Since(begin); took < 2*limit && want != http.StatusOK {
 		return 0, fmt.Errorf("given up after %v", took)
