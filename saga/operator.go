@@ -27,11 +27,12 @@ func Key(name, tenant, id string) store.Key {
 
 // Intervention is what an operator decides about a stuck saga.
 type Intervention struct {
-	// Why says who decides and for what reason. The record keeps it.
+	// Why says who decides and for what reason. The record keeps it; callers do not get it.
 	Why string
 	// NotHappened names the Parked steps in doubt that did not happen. They may run
-	// again. A skip that does not count is taken back in the same way. If Done is empty, or Back is true, each step in doubt must be named here or as
-	// Done, because the saga would be stuck at it again.
+	// again. To take back an earlier skip that the saga could not use, name its step. If
+	// Done is empty, or Back is true, each step in doubt must be named here or as Done,
+	// because the saga would be stuck at it again.
 	NotHappened []string
 	// Done names a step that counts as done, and Result is the result in JSON that it would
 	// have returned; null is the zero value. "charge:undo" is the compensation of "charge",

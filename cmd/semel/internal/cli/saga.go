@@ -110,7 +110,7 @@ type decideFlags struct {
 	Tenant      raw      `name:"tenant" placeholder:"NAME" help:"The tenant of the saga; leave it out if all tenants share it."`
 	Fence       uint64   `name:"fence" required:"" placeholder:"N" help:"The fence that semel saga show has shown: the decision is about that state of the saga, and no later one."`
 	Reason      string   `name:"reason" required:"" placeholder:"TEXT" help:"The reason. The log and the record keep it."`
-	NotHappened []string `name:"not-happened" placeholder:"STEP" sep:"none" help:"A Parked step in doubt that did not happen, or a skip that does not count. May be given several times."`
+	NotHappened []string `name:"not-happened" placeholder:"STEP" sep:"none" help:"A Parked step in doubt that did not happen, so that it may run again. Also the step of an earlier skip that the saga could not use, such as one with a wrong result. May be given several times."`
 }
 
 // decide applies a decision, and writes a line of JSON about it to standard error.
