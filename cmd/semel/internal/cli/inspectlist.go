@@ -55,6 +55,12 @@ func (c *inspectListCmd) Run(ctx context.Context, e *env) error {
 	if c.Idle < 0 {
 		return wrong("--idle", c.Idle, "must not be negative")
 	}
+	if c.Steps && !e.json {
+		return wrong("--steps", "", "needs --json; the table has no room for steps")
+	}
+	if c.ShowBody && !e.json {
+		return wrong("--show-body", "", "needs --json; the table has no room for answers")
+	}
 	secret, err := c.secret()
 	if err != nil {
 		return err
