@@ -26,6 +26,10 @@ const fingerprintAlg = "semelhttp/4"
 // which net/http keeps apart from the headers.
 const hostHeader = "Host"
 
+// prefixPart stands before the part of the path that an outer handler has cut off. No header
+// has this name, because of the space.
+const prefixPart = "cut prefix"
+
 // defaultFingerprintHeaders change what a request means.
 var defaultFingerprintHeaders = []string{
 	hostHeader, "Content-Encoding", "Content-Range", "Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since",
@@ -39,9 +43,9 @@ var defaultFingerprintHeaders = []string{
 // Options.FingerprintHeaders is nil.
 func UsualFingerprintHeaders() []string { return slices.Clone(defaultFingerprintHeaders) }
 
-// fingerprint hashes the default payload: method, path, query, media type, the
-// headers of Options.FingerprintHeaders, each with its length before it, and the body.
-// The body is hashed while it is spooled; a multipart body is read again, by its
+// fingerprint hashes the default payload: method, path, query, media type, the prefix
+// that an outer handler has cut off the path, the headers of Options.FingerprintHeaders,
+// each with its length before it, and the body. The body is hashed while it is spooled; a multipart body is read again, by its
 // parts.
 func (c *config) fingerprint(r *http.Request, s *spool) ([]byte, *Problem) {
 	media, boundary := mediaType(r.Header)
@@ -76,6 +80,9 @@ func (c *config) hashHead(r *http.Request, parts ...string) hash.Hash {
 	b = appendPart(b, r.URL.RawQuery)
 	for _, part := range parts {
 		b = appendPart(b, part)
+	}
+	if prefix, _ := cutPrefix(r); prefix != "" {
+		b = appendPart(appendPart(b, prefixPart), prefix)
 	}
 	if c.compares[hostHeader] {
 		if host := virtualHost(r.Host); host != "" {

@@ -41,8 +41,8 @@ type Options struct {
 	// semel.ErrUnavailable is not: 503.
 	KeyFrom func(r *http.Request, body io.Reader) (string, error)
 	// Payload is what requests with one key must have in common. Nil: the method, the
-	// path, the raw query, the media type, the FingerprintHeaders and all bytes of the
-	// body. A multipart body is compared by its parts, because each repeat may have
+	// path with the prefix that http.StripPrefix has cut off, the raw query, the media type,
+	// the FingerprintHeaders and all bytes of the body. A multipart body is compared by its parts, because each repeat may have
 	// another boundary, unless the head of a part is over 64 KiB. An error is the client's
 	// fault: 400.
 	Payload func(r *http.Request, body io.Reader) (semel.Payload, error)

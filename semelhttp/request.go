@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -125,6 +126,10 @@ type TenantFunc func(r *http.Request) (string, error)
 // method before it, in capitals; a method that is not in RFC 9110, PATCH, QUERY or one of
 // WebDAV (RFC 4918) is OTHER, so that clients cannot make operations without end. Route is empty
 // unless an http.ServeMux has matched the request, so wrap the handlers and not the ServeMux.
+//
+// Behind http.StripPrefix the pattern has no prefix. If two routers have equal patterns below
+// different prefixes, their requests share keys: the second request with a key gets 422. If
+// equal keys must count as two, let Options.Operation name them.
 func Route(r *http.Request) string { return route(r, nil) }
 
 // route is Route, and knows further methods, which are in capitals.
@@ -181,4 +186,24 @@ func (c *config) identify(r *http.Request, tenant TenantFunc) (call semel.Call, 
 		return call, problem(CodeMisconfigured, err)
 	}
 	return call, nil
+}
+
+// cutPrefix returns the start of the path that an outer handler, such as http.StripPrefix, has
+// cut off r.URL, and the path that the client sent. If nothing was cut, both are empty.
+// The prefix is escaped, and the path is not. A slash at the end of the path does not count.
+func cutPrefix(r *http.Request) (prefix, sent string) {
+	path := strings.TrimSuffix(r.URL.EscapedPath(), "/")
+	target, _, _ := strings.Cut(r.RequestURI, "?")
+	if strings.TrimSuffix(target, "/") == path { // as for nearly all requests
+		return "", ""
+	}
+	u, err := url.ParseRequestURI(r.RequestURI) // it may be an absolute URL
+	if err != nil {
+		return "", ""
+	}
+	prefix, ok := strings.CutSuffix(strings.TrimSuffix(u.EscapedPath(), "/"), path)
+	if !ok || prefix == "" {
+		return "", ""
+	}
+	return prefix, u.Path
 }

@@ -34,6 +34,11 @@ var fingerprints = []Mutant{
 		Old: `"Ce-Type", `, New: "",
 	},
 	{
+		Name: "HTTP: two routers below different prefixes share their answers", Rule: "rule 12",
+		Dir: door, Func: "(*config).hashHead", Package: door, Run: "TestPayload_PathBelowStripPrefix_PrefixIsCompared",
+		Old: `prefix != ""`, New: `prefix == "-"`,
+	},
+	{
 		Name: "a part's head of megabytes is held several times", Rule: "limits",
 		Dir: door, Func: "hashParts", Package: door, Run: "TestPayload_MultipartWithLongHead",
 		Old: "in.left = maxPartHead", New: "in.left = -1",
