@@ -79,10 +79,11 @@ func (e *exchange) handle(ctx context.Context, x *semel.Execution) (store.Outcom
 	return a.result()
 }
 
-// handlerRequest is the request for the handler: its body is the spooled one, of
-// known length.
+// handlerRequest is the request for a run of the handler: its body is the spooled one, of
+// known length. Header and URL are copies, because a handler may change them, and a Runner
+// that repeats a transaction runs the handler again with the request as the client sent it.
 func (e *exchange) handlerRequest(ctx context.Context) *http.Request {
-	r := e.r.WithContext(ctx)
+	r := e.r.Clone(ctx)
 	r.Body, r.ContentLength, r.TransferEncoding = http.NoBody, e.spool.size, nil
 	e.request, e.body = r, nil
 	if e.spool.size > 0 {

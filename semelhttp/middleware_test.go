@@ -167,6 +167,15 @@ func TestMiddleware_RunnerRepeatsHandler_LastAnswerCounts(t *testing.T) {
 	n := 0
 	var before io.Reader
 	site := newSite(t, setup{runner: twice.with(newGuard(t, nil, nil))}, func(w http.ResponseWriter, r *http.Request) {
+		seen := fmt.Sprintf("%v %v %v %s %v", r.Header["X-Coding"], r.Header["X-Hops"], r.URL, r.FormValue("a"), r.Trailer["X-Sum"])
+		if want := "[gzip] [1] /pay?a=1 1 [7]"; seen != want {
+			t.Errorf("run %d sees %s, want %s", n+1, seen, want)
+		}
+		r.Header.Del("X-Coding")
+		r.Header.Add("X-Hops", "2")
+		r.URL.Path, r.URL.RawQuery = "/", ""
+		r.Form.Set("a", "2")
+		r.Trailer.Del("X-Sum")
 		if n++; n == 1 {
 			before = r.Body
 		} else if _, err := before.Read(make([]byte, 1)); !errors.Is(err, http.ErrBodyReadAfterClose) {
@@ -175,7 +184,13 @@ func TestMiddleware_RunnerRepeatsHandler_LastAnswerCounts(t *testing.T) {
 		w.Header().Set(fmt.Sprint("Run-", n), "yes")
 		echo(w, r)
 	})
-	a := site.post("k", "hello")
+	r := site.request("k", "hello")
+	r.ContentLength = -1 // trailers need a chunked body
+	r.URL.RawQuery = "a=1"
+	r.Header.Set("X-Coding", "gzip")
+	r.Header.Set("X-Hops", "1")
+	r.Trailer = http.Header{"X-Sum": {"7"}}
+	a := site.do(r)
 	site.want(a, 201, "you said hello")
 	if a.Header.Get("Run-1") != "" || a.Header.Get("Run-2") != "yes" {
 		t.Errorf("headers of the undone run were sent: %v", a.Header)

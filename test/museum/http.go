@@ -253,6 +253,11 @@ var doors = []Mutant{
 		Old: "if w.closed.Load() {", New: "if false {",
 	},
 	{
+		Name: "a transaction that runs again gets the request as the first run left it", Rule: "atomic",
+		Dir: door, Func: "(*exchange).handlerRequest", Package: door, Run: "TestMiddleware_RunnerRepeatsHandler_LastAnswerCounts",
+		Old: "e.r.Clone(ctx)", New: "e.r.WithContext(ctx)",
+	},
+	{
 		Name: "a client that leaves counts as a wrong configuration", Rule: "http",
 		Dir: door, Func: "(*exchange).handle", Package: door, Run: "TestDetach_ClientLeavesBeforeHandler_IsStoreUnavailable",
 		Old: "semel.NoEffect(&semel.Error{Reason: semel.ErrUnavailable, Operation: x.Operation(), Cause: context.Cause(e.r.Context())})",
