@@ -3,6 +3,7 @@ package semelhttp
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,9 @@ type Answer struct {
 	Header http.Header
 	// Path is the path of the request, to find a redirect that leads back to it.
 	Path string
+	// SentPath is the path that the client sent, if an outer handler, such as
+	// http.StripPrefix, has cut off the start of Path. Empty: Path is whole.
+	SentPath string
 	// NotBegun says that the work had not begun: no handler ran, or no byte of the
 	// request was sent.
 	NotBegun bool
@@ -88,7 +92,7 @@ func Judge(a Answer) Verdict {
 	switch _, retryAfter := httpname.ParseRetryAfter(a.Header.Get("Retry-After"), time.Now()); {
 	case retryAfter && a.Status >= 400 && a.Status < 500 && v.Effect != Doubt:
 		v = Verdict{Effect: NothingDone, Reason: "it asks for the same request later", Again: true}
-	case (a.Status == http.StatusFound || a.Status == http.StatusSeeOther) && leadsBack(a.Header.Get("Location"), a.Path):
+	case (a.Status == http.StatusFound || a.Status == http.StatusSeeOther) && leadsBack(a.Header.Get("Location"), a.Path, a.SentPath):
 		v = Verdict{Effect: NothingDone, Reason: "it asks to log in and to come back"}
 	case v.Effect == Kept && isRefusal(a.Status, a.Header):
 		v = Verdict{Effect: NothingDone, Reason: "another Semel inside refused the request"}
@@ -146,13 +150,10 @@ const (
 	statusClientClosed = 499 // nginx and others
 )
 
-// leadsBack reports whether a redirect carries the request's own path in its query,
+// leadsBack reports whether a redirect carries one of the paths of its request in its query,
 // as redirects to a log-in page do: /login?next=/pay.
-func leadsBack(location, path string) bool {
-	_, query, ok := strings.Cut(location, "?")
-	if !ok || path == "" {
-		return false
-	}
+func leadsBack(location string, paths ...string) bool {
+	_, query, _ := strings.Cut(location, "?")
 	query, _, _ = strings.Cut(query, "#")
 	for pair := range strings.SplitSeq(query, "&") {
 		_, value, _ := strings.Cut(pair, "=")
@@ -160,7 +161,7 @@ func leadsBack(location, path string) bool {
 		if err != nil {
 			continue
 		}
-		if back, err := url.Parse(value); err == nil && back.Path == path {
+		if back, err := url.Parse(value); err == nil && back.Path != "" && slices.Contains(paths, back.Path) {
 			return true
 		}
 	}

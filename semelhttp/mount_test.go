@@ -36,6 +36,43 @@ func answerAt(h http.Handler, key, target string) *httptest.ResponseRecorder {
 	return w
 }
 
+// A handler whose session has expired sends the browser to a log-in page, and names the path
+// that the browser has to come back to.
+func TestVerdict_RedirectNamesPathBelowStripPrefix_NothingDone(t *testing.T) {
+	for name, c := range map[string]struct {
+		target, location string
+		again            bool // the same request runs again
+	}{
+		"the path that was sent":        {"/shop/charges", "/login?next=/shop/charges", true},
+		"the path that was cut":         {"/shop/charges", "/login?next=%2Fcharges%3Fa%3D1", true},
+		"an absolute URL":               {"http://shop.example/shop/charges", "/login?next=https%3A%2F%2Fshop.example%2Fshop%2Fcharges", true},
+		"an escaped prefix":             {"/caf%C3%A9/charges", "/login?next=/caf%25C3%25A9/charges", true},
+		"a path that ends in the same":  {"/shop/charges", "/done?see=/other/charges", false},
+		"a path with an empty value":    {"/shop/charges", "/done?see=", false},
+		"a page with the prefix":        {"/shop/charges", "/done?see=/shop", false},
+		"the prefix is the whole path":  {"/shop/", "/login?next=/shop/", true},
+		"a page below the whole prefix": {"/shop/", "/done?see=/shop/7", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runs := 0
+			endpoint := func(w http.ResponseWriter, r *http.Request) {
+				runs++
+				w.Header().Set("Location", c.location)
+				w.WriteHeader(http.StatusFound)
+			}
+			h := mounted(t, nil, map[string]http.HandlerFunc{"/shop": endpoint, "/café": endpoint})
+			for range 2 {
+				if w := answerAt(h, "order-17", c.target); w.Code != http.StatusFound {
+					t.Fatalf("%d %s", w.Code, w.Body)
+				}
+			}
+			if again := runs == 2; again != c.again {
+				t.Errorf("the handler ran %d times", runs)
+			}
+		})
+	}
+}
+
 // Two routers below http.StripPrefix have equal patterns and equal paths.
 func TestPayload_PathBelowStripPrefix_PrefixIsCompared(t *testing.T) {
 	type request struct {

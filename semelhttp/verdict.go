@@ -128,8 +128,9 @@ func (a *response) verdict() Verdict {
 		return Verdict{Effect: Kept, Reason: "the handler says that this is the result", WithoutBody: a.mode == streaming || short || saysNotKept(a.header)}
 	case unmarked:
 	}
+	_, sent := cutPrefix(a.request)
 	return a.cfg.Judge(Answer{
-		Status: a.status, Header: a.header, Path: a.request.URL.Path, Ended: a.status == 0 && a.request.Context().Err() != nil,
+		Status: a.status, Header: a.header, Path: a.request.URL.Path, SentPath: sent, Ended: a.status == 0 && a.request.Context().Err() != nil,
 		Broken: a.broken, Streamed: a.mode == streaming, Short: short,
 	})
 }

@@ -109,6 +109,11 @@ var doors = []Mutant{
 		Old: `return Verdict{Reason: "the client left before an answer was written"}`, New: `return Verdict{Effect: Kept, Reason: "the client left before an answer was written"}`,
 	},
 	{
+		Name: "behind StripPrefix a redirect to log in and come back is a result", Rule: "http",
+		Dir: door, Func: "(*response).verdict", Package: door, Run: "TestVerdict_RedirectNamesPathBelowStripPrefix_NothingDone",
+		Old: "SentPath: sent", New: "SentPath: sent[:0]",
+	},
+	{
 		Name: "a redirect that asks elsewhere is a result", Rule: "http", Parent: "Flask, FastAPI: slash redirects",
 		Dir: door, Func: "judgeStatus", Package: door, Run: "TestJudge_EachAnswer_HasEffect|TestRedirect_AsksElsewhere_IsNotKept",
 		Old: "http.StatusTemporaryRedirect, http.StatusPermanentRedirect:", New: "http.StatusTemporaryRedirect:",
@@ -116,7 +121,7 @@ var doors = []Mutant{
 	{
 		Name: "a redirect to the log-in page is a result", Rule: "http",
 		Dir: door, Func: "leadsBack", Package: door, Run: "TestJudge_EachAnswer_HasEffect",
-		Old: "err == nil && back.Path == path {", New: "err == nil && back.Path == path && false {",
+		Old: "&& slices.Contains(paths, back.Path) {", New: "&& slices.Contains(paths[:0], back.Path) {",
 	},
 	{
 		Name: "an answer that broke off keeps its mark", Rule: "doubt",
