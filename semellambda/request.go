@@ -1,6 +1,7 @@
 package semellambda
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -21,6 +22,7 @@ type Request interface {
 // parts are the parts of an event that make an HTTP request.
 type parts struct {
 	method, path, query, host, sourceIP string
+	sentPath                            string // the path with the stage of the API before it; empty: path is whole
 	pattern                             string // the route of the gateway; empty: it has none
 	header                              http.Header
 	body                                string
@@ -48,17 +50,25 @@ func newRequest(ctx context.Context, event any) (*http.Request, error) {
 	if p.path == "" {
 		p.path = "/"
 	}
-	r.URL = &url.URL{Path: p.path, RawQuery: p.query}
-	if path, err := url.PathUnescape(p.path); err == nil {
-		r.URL.Path, r.URL.RawPath = path, p.path
-	}
-	r.RequestURI, r.Pattern, r.RemoteAddr = r.URL.RequestURI(), p.pattern, p.sourceIP
+	r.URL = urlOf(p.path, p.query)
+	// semelhttp compares the part of RequestURI that the path does not have.
+	r.RequestURI = urlOf(cmp.Or(p.sentPath, p.path), p.query).RequestURI()
+	r.Pattern, r.RemoteAddr = p.pattern, p.sourceIP
 	r.Header, r.Host = p.header, p.host
 	if host := p.header.Get("Host"); host != "" {
 		r.Host = host
 	}
 	r.Header.Del("Host") // as net/http does
 	return r, nil
+}
+
+// urlOf is a URL without a host. A path that is not escaped stays as it is.
+func urlOf(path, query string) *url.URL {
+	u := &url.URL{Path: path, RawQuery: query}
+	if plain, err := url.PathUnescape(path); err == nil {
+		u.Path, u.RawPath = plain, path
+	}
+	return u
 }
 
 // hasRoutes reports whether the sender of an event names a route.
@@ -77,6 +87,9 @@ func partsOf(event any) parts {
 			method: e.HTTPMethod, path: e.Path, host: e.RequestContext.DomainName, sourceIP: e.RequestContext.Identity.SourceIP,
 			header: headerOf(e.Headers, e.MultiValueHeaders), body: e.Body, encoded: e.IsBase64Encoded,
 			query: valuesOf(e.QueryStringParameters, e.MultiValueQueryStringParameters).Encode(),
+		}
+		if strings.HasSuffix(e.RequestContext.Path, e.Path) { // at the domain of the gateway: /prod/pay for /pay
+			p.sentPath = e.RequestContext.Path
 		}
 		if e.Resource != "" {
 			p.pattern = strings.ToUpper(e.HTTPMethod) + " " + e.Resource
