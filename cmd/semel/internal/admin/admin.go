@@ -53,7 +53,7 @@ func Server(h http.Handler, log *slog.Logger) *http.Server { return server(h, lo
 func server(h http.Handler, log *slog.Logger, bodies time.Duration) *http.Server {
 	return &http.Server{
 		Handler: limitBodies(h, bodies), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, WriteTimeout: answerTimeout, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ErrorLog: ErrorLog(log),
 	}
 }
 

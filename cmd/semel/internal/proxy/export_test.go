@@ -1,6 +1,9 @@
 package proxy
 
-import "time"
+import (
+	"net/http"
+	"time"
+)
 
 // A busy machine must not change the counts of a test.
 func init() { twinPatience = time.Minute }
@@ -17,3 +20,6 @@ func (p *Proxy) Parking() ([]string, error) {
 
 // InFlight is the number of requests in flight.
 func (p *Proxy) InFlight() int64 { return p.inFlight.Load() }
+
+// Server is the server for clients, with another handler.
+func (p *Proxy) Server(h http.Handler) *http.Server { return p.server(h) }

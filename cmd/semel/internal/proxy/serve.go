@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -97,7 +96,7 @@ func (p *Proxy) Serve(ctx context.Context, clients, adminListener net.Listener) 
 func (p *Proxy) server(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler: h, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(p.Log.Handler(), slog.LevelDebug),
+		ErrorLog: admin.ErrorLog(p.Log),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"sync"
@@ -70,6 +71,22 @@ func TestServe_StopDuringSweep_Waits(t *testing.T) {
 	<-sweeps
 	cancel()
 	<-served
+}
+
+// A panic outside of a protected call closes the connection, and has no other trace.
+func TestServe_HandlerPanics_IsLoggedAsError(t *testing.T) {
+	s := play(t, created(), "scope: single\n")
+	server := httptest.NewUnstartedServer(nil)
+	server.Config = s.proxy.Server(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("the map is nil") }))
+	server.Start()
+	if res, err := http.Get(server.URL); err == nil {
+		res.Body.Close()
+		t.Errorf("the client got %d", res.StatusCode)
+	}
+	server.Close() // waits for the connection
+	if log := s.log.String(); !strings.Contains(log, "ERROR") || !strings.Contains(log, "the map is nil") {
+		t.Errorf("the log has: %s", log)
+	}
 }
 
 // A client that connects and sends nothing must not hold a connection for ever.
