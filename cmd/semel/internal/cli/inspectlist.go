@@ -15,7 +15,6 @@ import (
 
 	"github.com/semel-go/semel/cmd/semel/internal/config"
 	"github.com/semel-go/semel/cmd/semel/internal/input"
-	"github.com/semel-go/semel/cmd/semel/internal/shell"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/internal/protocol"
 	"github.com/semel-go/semel/store"
@@ -236,71 +235,4 @@ func short(s string) string {
 		return string(r[:most]) + "…"
 	}
 	return s
-}
-
-// ambiguousError is the hash of several keys, and lists them.
-type ambiguousError string
-
-func (e ambiguousError) Error() string { return string(e) }
-
-// Unwrap says that nothing can have been changed.
-func (ambiguousError) Unwrap() error { return errRefused }
-
-// WithoutNames implements audit.Named.
-func (ambiguousError) WithoutNames() string { return "several keys have this hash" }
-
-// lookByHash finds the record whose key has a hash, among the records of the filter. If several
-// keys have the hash, the error lists them.
-func lookByHash(ctx context.Context, h store.Store, among store.Filter, hash string) (store.Found, error) {
-	l, ok := store.As[store.Lister](h)
-	if !ok {
-		return store.Found{}, store.ErrNotFound
-	}
-	var found []store.Found
-	for f, err := range l.List(ctx, among) {
-		switch {
-		case errors.Is(err, store.ErrCorrupt):
-		case err != nil:
-			return store.Found{}, err
-		case f.Record.Key.Short() == hash:
-			found = append(found, f)
-		}
-	}
-	switch len(found) {
-	case 0:
-		return store.Found{}, store.ErrNotFound
-	case 1:
-		return found[0], nil
-	}
-	var names []string
-	for i := range found {
-		names = append(names, flagsOf(found[i].Record.Key))
-	}
-	return store.Found{}, ambiguousError(fmt.Sprintf("several keys have the hash %s; name one of them: %s", hash, strings.Join(names, "; or ")))
-}
-
-// flagsOf are the key, the operation and the tenant as the commands take them.
-func flagsOf(k store.Key) string {
-	return strings.TrimPrefix(shell.Command("", []string{k.Value}, shell.Flag("operation", k.Operation), shell.Flag("tenant", k.Tenant)), " ")
-}
-
-// notHash returns an error if the name under which a record was found is the hash of another
-// key, too: a client can use such a hash as its key, and so hide the other record.
-func notHash(ctx context.Context, h store.Store, among store.Filter, name string, found store.Key) error {
-	hash, ok := shortHash(name)
-	if !ok {
-		return nil
-	}
-	switch other, err := lookByHash(ctx, h, among, hash); {
-	case errors.Is(err, store.ErrNotFound):
-		return nil
-	case errors.Is(err, errRefused): // several
-		return ambiguousError(fmt.Sprintf("there is a key %s, and %v", flagsOf(found), err))
-	case err != nil:
-		return err
-	case other.Record.Key == found:
-		return nil
-	default:
-		return ambiguousError(fmt.Sprintf("there is a key %s, and another key has the hash %s; name one of them: %s; or %s", name, hash, flagsOf(other.Record.Key), flagsOf(found)))
-	}
 }
