@@ -75,3 +75,35 @@ func TestRepeat_SagaWaitsForNextAttempt_WaitsOn(t *testing.T) {
 		})
 	}
 }
+
+// slowSteps is a store as a process sees it whose requests for steps take long.
+type slowSteps struct {
+	*process
+	pause time.Duration
+}
+
+func (s slowSteps) Steps(ctx context.Context, l store.Lease) ([]store.Step, error) {
+	sleep(s.pause)
+	return s.process.Steps(ctx, l)
+}
+
+// A saga becomes due while a repeated Start looks at it. The next attempt does not wait for the
+// end of the lease.
+func TestRepeat_SagaBecomesDueMeanwhile_GoesOnAfterwards(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, st *memstore.Store, w *world) {
+		w.before = once("hold", errBoom)
+		s := newSaga(t, st, w.three())
+		if err := s.Start(t.Context(), "ann", "1", book); err != nil {
+			t.Fatal(err)
+		}
+		work(t, 500*time.Millisecond, s) // the first attempt fails
+		go func() {
+			if err := newSaga(t, slowSteps{newProcess(st), 3 * time.Second}, w.three()).Start(t.Context(), "ann", "1", book); err != nil {
+				t.Error(err)
+			}
+		}()
+		work(t, 8*time.Second, s)
+		w.done(t, "hold", "charge", "book")
+	})
+}

@@ -33,7 +33,7 @@ const stuckLook = 10 * time.Minute
 // look at the record. If the caller has set the timer already, version is its version.
 func (c *core) visit(ctx context.Context, call semel.Call, created time.Time, version store.Owner, look func(context.Context, *semel.Execution) error, fn semel.Handler) (semel.Result, error) {
 	key := c.key(call.Tenant, call.Key)
-	claimed, began := false, time.Now()
+	claimed, looked, began := false, false, time.Now()
 	var fence uint64
 	res, err := c.driver.RunSaga(ctx, call, created, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		if methods(x).Interrupted() {
@@ -41,6 +41,7 @@ func (c *core) visit(ctx context.Context, call semel.Call, created time.Time, ve
 		}
 		if look != nil {
 			if err := look(ctx, x); err != nil {
+				looked, fence = true, x.Fence()
 				return store.Outcome{}, err
 			}
 		}
@@ -54,6 +55,9 @@ func (c *core) visit(ctx context.Context, call semel.Call, created time.Time, ve
 		claimed, fence = true, x.Fence()
 		return fn(ctx, x)
 	})
+	if looked { // a worker that has found the saga due meanwhile waits for the end of the lease
+		_, _ = c.setTimer(context.WithoutCancel(ctx), key, watched(fence), protocol.NewOwner(), 0)
+	}
 	if claimed {
 		wasDue := time.Since(began) >= c.lease/2 // it may have been
 		c.keepTimer(context.WithoutCancel(ctx), key, version, watched(fence), wasDue, err)

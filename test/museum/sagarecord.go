@@ -147,4 +147,9 @@ var sagaRecords = []Mutant{
 		Dir: core, Func: "(*Guard).sagaSettlement", Package: flow, Run: "TestRepeat_SagaWaitsForNextAttempt",
 		Old: "case pause.NoAttempt:", New: "case false && pause.NoAttempt:",
 	},
+	{
+		Name: "saga: a repeated Start makes a due saga wait until the lease ends", Rule: "saga 7",
+		Dir: flow, Func: "(*core).visit", Package: flow, Run: "TestRepeat_SagaBecomesDueMeanwhile",
+		Old: "if looked {", New: "if looked && !looked {",
+	},
 }
