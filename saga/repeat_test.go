@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,13 +32,13 @@ func TestRepeat_SagaWaitsForNextAttempt_WaitsOn(t *testing.T) {
 		},
 	} {
 		bubble(t, func(t *testing.T, st *memstore.Store, w *world) {
-			undone := 0
+			var undone atomic.Int64
 			w.before = func(step string) error {
 				switch step {
 				case "book":
 					return errRefused
 				case "undo hold":
-					undone++
+					undone.Add(1)
 					return errBoom
 				}
 				return nil
@@ -62,15 +63,15 @@ func TestRepeat_SagaWaitsForNextAttempt_WaitsOn(t *testing.T) {
 					if err := repeat(t, s); err != nil {
 						t.Errorf("%s: %v", name, err)
 					}
-					if r := record(t, st, "1"); undone > 0 && r.State == store.Released && !strings.Contains(r.LastError, errBoom.Error()) {
+					if r := record(t, st, "1"); undone.Load() > 0 && r.State == store.Released && !strings.Contains(r.LastError, errBoom.Error()) {
 						t.Errorf("%s: the error of the record is %q, want that of the last attempt", name, r.LastError)
 					}
 				}
 			}()
 			work(t, 13*time.Second, s)
 			<-done
-			if r := record(t, st, "1"); r.State != store.Released || undone != 4 {
-				t.Errorf("%s: the saga is %v after %d attempts, want released after the 4 that its pauses of 1, 2, 4 and 8 s leave: %s", name, r.State, undone, r.LastError)
+			if r := record(t, st, "1"); r.State != store.Released || undone.Load() != 4 {
+				t.Errorf("%s: the saga is %v after %d attempts, want released after the 4 that its pauses of 1, 2, 4 and 8 s leave: %s", name, r.State, undone.Load(), r.LastError)
 			}
 		})
 	}
