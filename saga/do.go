@@ -83,20 +83,21 @@ func (c *core) waitUntil(ctx context.Context, k store.Key, fence uint64, wait ti
 func (s *Saga[In, Out]) Start(ctx context.Context, tenant, id string, in In) error {
 	call := semel.Call{Operation: s.name, Tenant: tenant, Key: id, Payload: semel.JSON(in)}
 	var r *Run
+	var unread error
 	unchanged := func(x *semel.Execution) error {
 		return &handlererr.Pause{NoAttempt: true, Attempt: max(0, x.Attempt()-1)}
 	}
 	isStarted := func(ctx context.Context, x *semel.Execution) error {
 		r = newRun(&s.core, &s.rules, x)
-		if err := r.load(ctx); err != nil {
-			return r.interrupted(err)
-		}
-		if r.recorded[inputStep] != nil {
+		if unread = r.load(ctx); unread == nil && r.recorded[inputStep] != nil {
 			return unchanged(x) // so that a saga that waits for its next attempt goes on waiting
 		}
 		return nil
 	}
 	_, err := s.visit(ctx, call, time.Time{}, store.Owner{}, isStarted, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+		if unread != nil {
+			return store.Outcome{}, r.interrupted(unread)
+		}
 		if _, err := s.input(ctx, r, &in); err != nil {
 			return store.Outcome{}, r.interrupted(err)
 		}

@@ -88,7 +88,7 @@ func partsOf(event any) parts {
 			header: headerOf(e.Headers, e.MultiValueHeaders), body: e.Body, encoded: e.IsBase64Encoded,
 			query: valuesOf(e.QueryStringParameters, e.MultiValueQueryStringParameters).Encode(),
 		}
-		if strings.HasSuffix(e.RequestContext.Path, e.Path) { // at the domain of the gateway: /prod/pay for /pay
+		if e.Path == "/" || strings.HasSuffix(e.RequestContext.Path, e.Path) { // at the domain of the gateway: /prod/pay for /pay, and /prod for /
 			p.sentPath = e.RequestContext.Path
 		}
 		if e.Resource != "" {

@@ -64,3 +64,21 @@ func TestProxy_PathInContextIsAbsentOrOther_DoesNotCount(t *testing.T) {
 		}
 	}
 }
+
+// The path of a stage's root has no slash at its end.
+func TestProxy_RootOfOtherStage_IsOtherRequest(t *testing.T) {
+	h := must[func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error)](t)(semellambda.Proxy(newGuard(t, nil, nil), shared[events.APIGatewayProxyRequest], nil,
+		func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {
+			return events.APIGatewayProxyResponse{StatusCode: 201}, nil
+		}))
+	for _, c := range []struct {
+		sentPath string
+		status   int
+	}{{"/prod", 201}, {"/prod/", 201}, {"/test", 422}} {
+		e := events.APIGatewayProxyRequest{HTTPMethod: "POST", Resource: "/", Path: "/", Headers: headersWith("k")}
+		e.RequestContext.Path = c.sentPath
+		if r, err := h(t.Context(), e); err != nil || r.StatusCode != c.status {
+			t.Errorf("%s: %d, %v; want %d", c.sentPath, r.StatusCode, err, c.status)
+		}
+	}
+}

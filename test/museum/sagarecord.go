@@ -135,7 +135,7 @@ var sagaRecords = []Mutant{
 	{
 		Name: "saga: a repeated Start makes a saga due that waits for its next attempt", Rule: "saga 4",
 		Dir: flow, Func: "(*Saga).Start", Package: flow, Run: "TestRepeat_SagaWaitsForNextAttempt",
-		Old: "if r.recorded[inputStep] != nil {", New: "if false {",
+		Old: "unread == nil && r.recorded[inputStep] != nil", New: "unread == nil && false",
 	},
 	{
 		Name: "saga: a repeated Send makes a saga due that waits for its next attempt", Rule: "saga 4",

@@ -16,7 +16,8 @@ type serverLines struct{ log *slog.Logger }
 // after a panic has several lines of text.
 func (s serverLines) Write(text []byte) (int, error) {
 	line := strings.TrimSpace(string(text))
-	if rest, ok := strings.CutPrefix(line, "http: panic serving "); ok {
+	_, rest, ok := strings.Cut(line, ": panic serving ")
+	if protocol := line[:max(0, strings.IndexByte(line, ':'))]; ok && (protocol == "http" || protocol == "http2") {
 		client, panicked, _ := strings.Cut(rest, ": ")
 		s.log.Error("the handler of a request panicked", "client", client, "panic", panicked)
 	} else {

@@ -15,18 +15,24 @@ func TestServer_HandlerPanics_IsLoggedAsError(t *testing.T) {
 	for name, c := range map[string]struct {
 		value any
 		lines []string // in the log at level info
+		http2 bool
 	}{
-		"a text":                   {"the map is nil: 7", []string{"level=ERROR", `client=127.0.0.1:`, `the map is nil: 7\n`, "errorlog_test.go"}},
-		"the end of a connection":  {http.ErrAbortHandler, nil},
-		"an address in the panic":  {"dial [::1]:80: refused", []string{"level=ERROR", "dial [::1]:80: refused"}},
-		"a text like another line": {"http: TLS handshake error from nobody", []string{"level=ERROR", "http: TLS handshake error from nobody"}},
+		"over HTTP/2":              {"boom", []string{"level=ERROR", `client=127.0.0.1:`, `panic="boom\n`}, true},
+		"a text":                   {"the map is nil: 7", []string{"level=ERROR", `client=127.0.0.1:`, `the map is nil: 7\n`, "errorlog_test.go"}, false},
+		"the end of a connection":  {http.ErrAbortHandler, nil, false},
+		"an address in the panic":  {"dial [::1]:80: refused", []string{"level=ERROR", "dial [::1]:80: refused"}, false},
+		"a text like another line": {"http: TLS handshake error from nobody", []string{"level=ERROR", "http: TLS handshake error from nobody"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer
 			s := httptest.NewUnstartedServer(nil)
 			s.Config = Server(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(c.value) }), slog.New(slog.NewTextHandler(&b, nil)))
-			s.Start()
-			if res, err := http.Get(s.URL); err == nil {
+			if s.EnableHTTP2 = c.http2; c.http2 {
+				s.StartTLS()
+			} else {
+				s.Start()
+			}
+			if res, err := s.Client().Get(s.URL); err == nil {
 				res.Body.Close()
 				t.Errorf("the client got %d", res.StatusCode)
 			}
